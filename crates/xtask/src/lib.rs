@@ -1,0 +1,18 @@
+//! Chores of this repository that need more than a shell line.
+//!
+//! - [`oci`] packs files into container images, byte for byte the same each time; [`image`] decides which ones.
+//! - [`codegen`] writes the committed files that follow from code.
+//! - [`tidy`] holds the rules no lint can hold; the crate map is in [`tidy::map`].
+//!
+//! Everything here takes the repository as a value ([`workspace::Workspace`], [`source_tree::SourceTree`]) and returns
+//! what it found or made; printing and exit codes are in `main.rs`. It knows nothing of a cluster.
+
+#![forbid(unsafe_code)]
+
+pub mod codegen;
+pub mod finding;
+pub mod image;
+pub mod oci;
+pub mod source_tree;
+pub mod tidy;
+pub mod workspace;

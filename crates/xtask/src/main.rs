@@ -1,0 +1,76 @@
+//! `cargo xtask`: parses the command line, calls the library, tells the outcome on stderr.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stderr, reason = "telling the outcome on stderr is what this program is for")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::finding::Finding;
+use xtask::image::{self, Family};
+use xtask::source_tree::SourceTree;
+use xtask::workspace::Workspace;
+use xtask::{codegen, tidy};
+
+/// Chores of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Build container images into one archive that `ctr images import` reads.
+    Image {
+        #[arg(value_enum, default_value_t = Family::Testapp)]
+        family: Family,
+        /// Folder to write to; `images` in the target folder if not given.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// Write the committed files that follow from code.
+    Codegen {
+        /// Only compare; 1 if a file is stale.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the rules no lint can hold.
+    Tidy,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let chore = Arguments::parse().chore;
+    let workspace = Workspace::load()?;
+    match chore {
+        Chore::Image { family, out } => {
+            let written = image::build(&workspace, family, out)?;
+            eprintln!("{written}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Codegen { check: true } => Ok(report(&codegen::check(&workspace)?)),
+        Chore::Codegen { check: false } => {
+            for path in codegen::write(&workspace)? {
+                eprintln!("codegen: wrote {}", path.display());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Tidy => {
+            let tree = SourceTree::of_git(&workspace.root)?;
+            let outcome = tidy::run(&tree, &workspace)?;
+            if outcome.findings.is_empty() {
+                eprintln!("tidy: {} checks, {} files, no findings", outcome.checks, outcome.files);
+            }
+            Ok(report(&outcome.findings))
+        }
+    }
+}
+
+fn report(findings: &[Finding]) -> ExitCode {
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
