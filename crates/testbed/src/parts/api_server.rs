@@ -1,0 +1,96 @@
+//! kube-apiserver: RBAC, service accounts, aggregation and the audit log on, as in a real cluster.
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::keeper::Part;
+use crate::network::{KUBERNETES_SERVICE, SERVICE_NETWORK};
+use crate::parts::etcd;
+use crate::pki::{Authority, Identity};
+use crate::site::{API_PORT, Site};
+
+/// Port of the second API server.
+pub(crate) const SECOND_API_PORT: u16 = 6444;
+/// Name of the second API server's part and log.
+pub(crate) const SECOND: &str = "kube-apiserver-2";
+
+/// Makes the certificates that the API server serves and calls with.
+pub(crate) fn identities(site: &Site) -> Result<(), Error> {
+    let names = [
+        site.slot.host().to_string(),
+        site.slot.loopback().to_string(),
+        KUBERNETES_SERVICE.to_owned(),
+        "localhost".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+    ];
+    let server = Identity { file: "kube-apiserver", user: "kube-apiserver", group: None, serves: &names };
+    site.pki.issue(Authority::Cluster, &server)?;
+    let kubelet_client = Identity { file: "kubelet-client", user: KUBELET_CLIENT, group: None, serves: &[] };
+    site.pki.issue(Authority::Cluster, &kubelet_client)?;
+    let front_proxy = Identity { file: "front-proxy", user: "front-proxy-client", group: None, serves: &[] };
+    site.pki.issue(Authority::FrontProxy, &front_proxy)
+}
+
+/// User as which the API server asks kubelets for logs and exec; the bed binds it to `system:kubelet-api-admin`.
+pub(crate) const KUBELET_CLIENT: &str = "apiserver-kubelet-client";
+
+/// The first API server, or the second one on the same etcd.
+pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
+    let host = site.slot.host();
+    let (certificate, key) = (|name| site.pki.certificate(name), |name| site.pki.key(name));
+    let policy = site.write_json("audit-policy.json", &audit_policy())?;
+    let (name, port) = if second { (SECOND, SECOND_API_PORT) } else { ("kube-apiserver", API_PORT) };
+    let flags = [
+        ("etcd-servers", etcd::endpoint(site)),
+        ("bind-address", host.to_string()),
+        ("advertise-address", host.to_string()),
+        ("secure-port", port.to_string()),
+        ("tls-cert-file", certificate("kube-apiserver").display().to_string()),
+        ("tls-private-key-file", key("kube-apiserver").display().to_string()),
+        ("client-ca-file", certificate("ca").display().to_string()),
+        ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
+        ("service-account-key-file", site.pki.public_key("service-accounts").display().to_string()),
+        ("service-account-signing-key-file", key("service-accounts").display().to_string()),
+        ("service-cluster-ip-range", SERVICE_NETWORK.to_owned()),
+        ("authorization-mode", "Node,RBAC".to_owned()),
+        ("enable-admission-plugins", "NodeRestriction".to_owned()),
+        ("kubelet-client-certificate", certificate("kubelet-client").display().to_string()),
+        ("kubelet-client-key", key("kubelet-client").display().to_string()),
+        ("kubelet-certificate-authority", certificate("ca").display().to_string()),
+        ("kubelet-preferred-address-types", "InternalIP".to_owned()),
+        ("requestheader-client-ca-file", certificate("front-proxy-ca").display().to_string()),
+        ("requestheader-allowed-names", "front-proxy-client".to_owned()),
+        ("requestheader-username-headers", "X-Remote-User".to_owned()),
+        ("requestheader-group-headers", "X-Remote-Group".to_owned()),
+        ("requestheader-extra-headers-prefix", "X-Remote-Extra-".to_owned()),
+        ("proxy-client-cert-file", certificate("front-proxy").display().to_string()),
+        ("proxy-client-key-file", key("front-proxy").display().to_string()),
+        // Services are resolved to their EndpointSlices, so webhooks and aggregated APIs need no kube-proxy.
+        ("enable-aggregator-routing", "true".to_owned()),
+        ("audit-policy-file", policy.display().to_string()),
+        ("audit-log-path", site.folder.join(format!("{name}.audit.jsonl")).display().to_string()),
+        ("audit-log-mode", "blocking".to_owned()),
+        ("profiling", "false".to_owned()),
+    ];
+    let mut arguments: Vec<String> = flags.iter().map(|(flag, value)| format!("--{flag}={value}")).collect();
+    if second {
+        // Else it would put its own port into the Endpoints of `kubernetes`.
+        arguments.push("--endpoint-reconciler-type=none".to_owned());
+    }
+    let part = site.part("kube-apiserver", arguments)?;
+    Ok(Part { name: name.to_owned(), log: site.logs.join(format!("{name}.log")), ..part })
+}
+
+/// Whole bodies of writes to pods, since later checks replay them; the rest by name.
+fn audit_policy() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+            {"level": "None", "verbs": ["get", "list", "watch"]},
+            {"level": "RequestResponse", "resources": [{"group": "", "resources": [
+                "pods", "pods/status", "pods/resize", "pods/eviction", "pods/binding"]}]},
+            {"level": "Metadata"},
+        ],
+    })
+}

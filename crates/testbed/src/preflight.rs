@@ -1,0 +1,46 @@
+//! Looks for everything a bed needs before anything is started, and names all that is missing at once.
+
+use std::path::{Path, PathBuf};
+
+use pillion_tools::{Cache, Group, debian_packages};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::logs::target_folder;
+
+/// The archive of test images that a real node gets.
+pub(crate) fn images() -> PathBuf {
+    target_folder().join("images/testbed.tar")
+}
+
+/// Fails with one message that lists every missing thing and the command that brings it.
+pub(crate) fn check(config: &Config) -> Result<(), Error> {
+    let cache = Cache::of_user();
+    let mut programs = vec!["etcd", "kube-apiserver", "kubectl"];
+    if config.controllers {
+        programs.extend(["kube-controller-manager", "kube-scheduler"]);
+    }
+    if config.node {
+        programs.extend(["kubelet", "containerd", "ctr"]);
+    }
+    if config.fleet.is_some() {
+        programs.push("kwok");
+    }
+    if config.metrics {
+        programs.push("metrics-server");
+    }
+    let mut missing: Vec<String> =
+        programs.iter().filter_map(|program| cache.program(program).err()).map(|error| error.to_string()).collect();
+    for package in debian_packages(Group::Bed) {
+        if !package.shown_by.iter().any(|path| Path::new(path).exists()) {
+            missing.push(format!("{} (Debian package) is not installed: run \"just tools\"", package.package));
+        }
+    }
+    if config.node && !images().is_file() {
+        missing.push(format!("{} is not there: run \"just images\"", images().display()));
+    }
+    if !rustix::process::geteuid().is_root() {
+        missing.push("a bed makes network namespaces and cgroups: run as root".to_owned());
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Error::NotPrepared(missing.join("\n"))) }
+}
