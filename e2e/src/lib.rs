@@ -1,0 +1,13 @@
+//! What e2e tests share: a place of their own on the shared bed, pods to put there, and a webhook of their own.
+//!
+//! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
+//! - [`pods`]: pods made of the test program.
+//! - [`Webhook`]: an admission webhook served by the test process.
+#![forbid(unsafe_code)]
+
+pub mod pods;
+mod scene;
+mod webhook;
+
+pub use scene::Scene;
+pub use webhook::Webhook;

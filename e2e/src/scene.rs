@@ -1,0 +1,137 @@
+//! A test's own namespace on the shared bed.
+
+use std::fmt::Debug;
+use std::process::Output;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::Api;
+use kube::core::NamespaceResourceScope;
+use kube::{Client, Resource};
+use pillion_testbed::{Cluster, Look, apply, until};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::pods;
+
+/// How long anything on the shared bed may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Field manager of what tests apply.
+const MANAGER: &str = "e2e";
+
+/// A namespace of the test's own, deleted in the background when the test ends. [`Scene::close`] it at the end of the test.
+pub struct Scene {
+    /// The shared bed.
+    pub cluster: Cluster,
+    /// A client with all rights.
+    pub client: Client,
+    /// The namespace.
+    pub namespace: String,
+    closed: bool,
+}
+
+impl Scene {
+    /// Makes the namespace and waits until pods can be made in it.
+    pub async fn open(name: &str) -> Result<Self> {
+        let cluster = Cluster::from_environment()?;
+        let client = cluster.client().await?;
+        let namespace = format!("{name}-{}", std::process::id());
+        let scene = Self { cluster, client, namespace, closed: false };
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}});
+        apply(&scene.client, MANAGER, &object).await?;
+        scene.until::<ServiceAccount, _>("default", "to exist", |_| Look::Done(())).await?;
+        Ok(scene)
+    }
+
+    /// The test is over and all was well. A scene that is not closed tells what it sees.
+    pub fn close(mut self) {
+        self.closed = true;
+    }
+
+    /// The namespaced API of a kind.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Creates or updates an object of this namespace.
+    pub async fn apply(&self, mut object: Value) -> Result<()> {
+        object["metadata"]["namespace"] = self.namespace.clone().into();
+        apply(&self.client, MANAGER, &object).await?;
+        Ok(())
+    }
+
+    /// Creates or updates an object of the whole cluster.
+    pub async fn apply_to_cluster(&self, object: &Value) -> Result<()> {
+        apply(&self.client, MANAGER, object).await?;
+        Ok(())
+    }
+
+    /// Waits until a look at the named object is done. An absent object counts as not yet.
+    pub async fn until<K, T>(&self, name: &str, what: &str, look: impl Fn(&K) -> Look<T>) -> Result<T>
+    where
+        K: Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K::DynamicType: Default,
+    {
+        let api = self.api::<K>();
+        let waited_for = format!("{name} {what}");
+        let waited = until(&waited_for, PATIENCE, || async {
+            Ok(match api.get_opt(name).await {
+                Ok(Some(object)) => look(&object),
+                Ok(None) => Look::NotYet("it is not there".to_owned()),
+                Err(error) => Look::NotYet(error.to_string()),
+            })
+        });
+        Ok(waited.await?)
+    }
+
+    /// Waits until a pod fulfils a condition, and returns it as it then was.
+    pub async fn pod_until(&self, name: &str, what: &str, holds: impl Fn(&Pod) -> bool) -> Result<Pod> {
+        self.until(name, what, |pod: &Pod| {
+            if holds(pod) {
+                return Look::Done(pod.clone());
+            }
+            Look::NotYet(format!("its status is {}", json!(pod.status)))
+        })
+        .await
+    }
+
+    /// Applies a pod and waits until it is Ready.
+    pub async fn ready_pod(&self, pod: Value) -> Result<Pod> {
+        let name = pod["metadata"]["name"].as_str().context("a pod needs a name")?.to_owned();
+        self.apply(pod).await?;
+        self.pod_until(&name, "to be Ready", pods::is_ready).await
+    }
+
+    /// Runs kubectl in this namespace and returns what it printed and how it ended.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<Output> {
+        Ok(self.cluster.kubectl(["--namespace", &self.namespace])?.args(arguments).output()?)
+    }
+
+    /// What the test program in a container tells about itself.
+    pub fn state(&self, pod: &str, container: &str, port: u16) -> Result<Value> {
+        let url = format!("http://127.0.0.1:{port}/state");
+        let output = self.kubectl(&["exec", pod, "--container", container, "--", "/testapp", "probe", &url])?;
+        ensure!(output.status.success(), "no state of {pod}/{container}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+impl Drop for Scene {
+    #[expect(clippy::print_stderr, reason = "what a failing test saw")]
+    fn drop(&mut self) {
+        if !self.closed {
+            eprintln!("logs of the bed are in {}", self.cluster.logs().display());
+            for question in [["get", "pods,jobs"], ["get", "events"]] {
+                if let Ok(output) = self.kubectl(&question) {
+                    eprintln!("--- kubectl {}\n{}", question.join(" "), String::from_utf8_lossy(&output.stdout));
+                }
+            }
+        }
+        let _ = self.kubectl(&["delete", "namespace", &self.namespace, "--wait=false"]);
+    }
+}

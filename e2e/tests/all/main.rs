@@ -1,0 +1,11 @@
+//! Every e2e test, in one program: one link, and a test's name starts with its subject (`smoke_…`).
+//!
+//! Modules ending in `_own_bed` start beds of their own; all others use the bed of `just e2e`.
+#![forbid(unsafe_code)]
+
+mod smoke_admission;
+mod smoke_fleet;
+mod smoke_metrics;
+mod smoke_node;
+mod smoke_own_bed;
+mod traces;
