@@ -1,0 +1,70 @@
+# The words of this project. CI runs the same ones.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# The gates' tools, found in the cache that `just tools` fills.
+with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- gates --path):$PATH"'
+
+# List the words.
+default:
+    @just --list --unsorted
+
+# Build or install outside programs: gates, bed, chart. A second when they are there.
+tools *GROUPS:
+    cargo run --quiet --locked --package pillion-tools --bin tools -- {{ GROUPS }}
+
+# Format.
+fmt:
+    cargo fmt --all
+
+# Check the format.
+fmt-check:
+    cargo fmt --all --check
+
+# Lint; a warning is an error.
+lint:
+    cargo clippy --locked --workspace --all-targets -- --deny warnings
+
+# Check the layout of the workspace, spelling, and that generated files are fresh.
+tidy: (tools "gates")
+    cargo xtask tidy
+    {{ with_gates }} typos
+
+# Write generated files again.
+codegen:
+    cargo xtask codegen
+
+# Check licences, bans and sources of dependencies. Not advisories: their database needs a network, `just advisories` asks it.
+deny: (tools "gates")
+    {{ with_gates }} cargo deny --locked check bans licenses sources
+
+# Check dependencies against the advisory database.
+advisories: (tools "gates")
+    {{ with_gates }} cargo deny --locked check advisories
+
+# Unit, property and integration tests, and examples in the docs. No cluster.
+test *ARGS: (tools "gates")
+    {{ with_gates }} cargo nextest run --locked --workspace --exclude pillion-e2e {{ ARGS }}
+    cargo test --quiet --locked --workspace --exclude pillion-e2e --doc
+
+# Pack the test images.
+images:
+    cargo xtask image
+
+# A real Kubernetes for you: `just bed up --node --fleet 100 --metrics`, `just bed status`, `just bed kubectl …`, `just bed down`.
+[positional-arguments]
+@bed VERB *ARGS:
+    {{ if VERB == "up" { "cargo xtask image" } else { "true" } }}
+    cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
+
+# Tests on a real Kubernetes whose name starts with PREFIX. Modules ending in `_own_bed` start beds of their own and run first, alone.
+e2e PREFIX='': (tools "gates" "bed") images
+    cargo build --quiet --locked --package pillion-testbed --bin bed
+    {{ with_gates }} cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
+        -E 'test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::/)'
+    {{ with_gates }} cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \
+        cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
+        -E 'test(/^{{ PREFIX }}/) & not test(/^[a-z0-9_]*_own_bed::/)'
+
+# Everything CI runs, the quick things first.
+ci: fmt-check lint tidy deny test e2e
