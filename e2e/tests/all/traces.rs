@@ -41,6 +41,10 @@ pub(crate) fn now() -> BTreeSet<String> {
         let ours = groups.into_iter().filter(|name| name.contains("pillion"));
         traces.extend(ours.map(|name| format!("cgroup {hierarchy}/{name}")));
     }
+    // Where the parts of a node write if nothing keeps them in the bed.
+    for shared in ["/run", "/var/lib", "/var/log"] {
+        traces.extend(entries(shared).into_iter().map(|name| format!("entry {shared}/{name}")));
+    }
     let temporary = entries("/tmp").into_iter().filter(|name| name.contains("pillion"));
     traces.extend(temporary.map(|name| format!("folder /tmp/{name}")));
     traces

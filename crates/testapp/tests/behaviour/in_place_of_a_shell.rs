@@ -1,19 +1,14 @@
 //! The subcommands tests `exec` in a container.
 
 use std::fs;
-use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::running::{Running, testapp};
+use crate::running::{Running, run_to_end, testapp};
 
-fn run(command: &mut Command) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = command.output().expect("testapp starts");
-    (
-        status.code(),
-        String::from_utf8(stdout).expect("stdout is text"),
-        String::from_utf8(stderr).expect("stderr is text"),
-    )
+/// A name no other process on this machine has, so that runs of these tests do not meet.
+fn unique(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
 }
 
 fn finished(code: i32, stdout: &str, stderr: &str) -> (Option<i32>, String, String) {
@@ -24,16 +19,16 @@ fn finished(code: i32, stdout: &str, stderr: &str) -> (Option<i32>, String, Stri
 fn probe_prints_the_body() {
     let app = Running::serving(&[]);
     let url = format!("http://{}/healthz", app.address);
-    assert_eq!(run(testapp().args(["probe", &url])), finished(0, "ready\n", ""));
-    assert_eq!(run(testapp().args(["probe", &url, "--contains", "read"])), finished(0, "ready\n", ""));
+    assert_eq!(run_to_end(testapp().args(["probe", &url])), finished(0, "ready\n", ""));
+    assert_eq!(run_to_end(testapp().args(["probe", &url, "--contains", "read"])), finished(0, "ready\n", ""));
     assert_eq!(
-        run(testapp().args(["probe", &url, "--contains", "steady"])),
+        run_to_end(testapp().args(["probe", &url, "--contains", "steady"])),
         finished(1, "ready\n", &format!("Error: the answer of {url} does not contain \"steady\"\n"))
     );
 
     app.post("/ready?value=false", "");
     assert_eq!(
-        run(testapp().args(["probe", &url])),
+        run_to_end(testapp().args(["probe", &url])),
         finished(1, "not ready\n", &format!("Error: {url} answered 503, not 200\n"))
     );
 }
@@ -44,38 +39,37 @@ fn probe_fails_where_nobody_listens() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
     };
-    let (code, stdout, stderr) = run(testapp().args(["probe", &format!("http://127.0.0.1:{port}/")]));
+    let (code, stdout, stderr) = run_to_end(testapp().args(["probe", &format!("http://127.0.0.1:{port}/")]));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.starts_with(&format!("Error: cannot get http://127.0.0.1:{port}/\n")), "{stderr}");
 }
 
 #[test]
 fn signal_reaches_the_one_process_named() {
-    let app = Running::start(testapp().args(["run", "--name", "signalled-once"]));
-    assert_eq!(app.line(), "started name=signalled-once version=dev");
-    let signal_once = || run(testapp().args(["signal", "--name", "signalled-once", "--signal", "HUP"]));
-    assert_eq!(signal_once(), finished(0, &format!("{}\n", app.pid()), ""));
+    let name = unique("signalled");
+    let start = || {
+        let app = Running::start(testapp().args(["run", "--name", &name]));
+        assert_eq!(app.line(), format!("started name={name} version=dev"));
+        app
+    };
+    let signal = || run_to_end(testapp().args(["signal", "--name", &name, "--signal", "HUP"]));
+
+    let app = start();
+    assert_eq!(signal(), finished(0, &format!("{}\n", app.pid()), ""));
     assert_eq!(app.line(), "signal HUP");
 
-    let twin = Running::start(testapp().args(["run", "--name", "signalled-once"]));
-    assert_eq!(twin.line(), "started name=signalled-once version=dev");
+    let twin = start();
     let (lower, higher) = (app.pid().min(twin.pid()), app.pid().max(twin.pid()));
-    assert_eq!(
-        signal_once(),
-        finished(
-            1,
-            "",
-            &format!(
-                "Error: processes {lower}, {higher} all have \"signalled-once\" in their command line: name a longer part of it\n"
-            )
-        )
+    let refusal = format!(
+        "Error: processes {lower}, {higher} all have {name:?} in their command line: name a longer part of it\n"
     );
+    assert_eq!(signal(), finished(1, "", &refusal));
 }
 
 #[test]
 fn signal_refuses_when_there_is_no_such_process() {
     assert_eq!(
-        run(testapp().args(["signal", "--name", "nobody-by-this-name", "--signal", "TERM"])),
+        run_to_end(testapp().args(["signal", "--name", "nobody-by-this-name", "--signal", "TERM"])),
         finished(
             1,
             "",
@@ -86,10 +80,11 @@ fn signal_refuses_when_there_is_no_such_process() {
 
 #[test]
 fn signal_kills() {
-    let mut app = Running::start(testapp().args(["run", "--name", "killed-by-name", "--ignore-term"]));
-    assert_eq!(app.line(), "started name=killed-by-name version=dev");
+    let name = unique("killed");
+    let mut app = Running::start(testapp().args(["run", "--name", &name, "--ignore-term"]));
+    assert_eq!(app.line(), format!("started name={name} version=dev"));
     assert_eq!(
-        run(testapp().args(["signal", "--name", "killed-by-name", "--signal", "SIGKILL"])),
+        run_to_end(testapp().args(["signal", "--name", &name, "--signal", "SIGKILL"])),
         finished(0, &format!("{}\n", app.pid()), "")
     );
     let status = app.wait_for_exit();
@@ -98,8 +93,8 @@ fn signal_kills() {
 
 #[test]
 fn echo_exit() {
-    assert_eq!(run(testapp().args(["echo-exit", "42", "--two", "words"])), finished(42, "--two words\n", ""));
-    assert_eq!(run(testapp().args(["echo-exit", "0"])), finished(0, "", ""));
+    assert_eq!(run_to_end(testapp().args(["echo-exit", "42", "--two", "words"])), finished(42, "--two words\n", ""));
+    assert_eq!(run_to_end(testapp().args(["echo-exit", "0"])), finished(0, "", ""));
 }
 
 #[test]
@@ -107,10 +102,10 @@ fn cat() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, "no newline at the end").unwrap();
-    assert_eq!(run(testapp().arg("cat").arg(&path)), finished(0, "no newline at the end", ""));
+    assert_eq!(run_to_end(testapp().arg("cat").arg(&path)), finished(0, "no newline at the end", ""));
     let absent = folder.path().join("absent");
     assert_eq!(
-        run(testapp().arg("cat").arg(&absent)),
+        run_to_end(testapp().arg("cat").arg(&absent)),
         finished(
             1,
             "",
@@ -131,6 +126,6 @@ fn wrong_usage_exits_two() {
         &["signal", "--name", "x", "--signal", "STOP"],
         &["echo-exit", "256"],
     ] {
-        assert_eq!(run(testapp().args(arguments)).0, Some(2), "{arguments:?}");
+        assert_eq!(run_to_end(testapp().args(arguments)).0, Some(2), "{arguments:?}");
     }
 }

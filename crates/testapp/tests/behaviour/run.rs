@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::running::{Running, testapp, wait_until};
+use crate::running::{Running, run_to_end, testapp, wait_until};
 
 fn unix_milliseconds() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970").as_millis()
@@ -197,9 +197,7 @@ fn files_are_written_at_the_start_and_over_http() {
 fn a_port_in_use_is_named() {
     let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let output = testapp().args(["run", "--port", &port, "--exit-after", "10s"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(output.stdout, b"");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with(&format!("Error: cannot listen on 0.0.0.0:{port}\n")), "{told}");
+    let (code, stdout, stderr) = run_to_end(testapp().args(["run", "--port", &port]));
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.starts_with(&format!("Error: cannot listen on 0.0.0.0:{port}\n")), "{stderr}");
 }

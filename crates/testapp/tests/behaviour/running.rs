@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,10 +40,26 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Runs it to its end: its exit code, what it said on stdout and on stderr. There is no code if it had to be killed.
+pub(crate) fn run_to_end(command: &mut Command) -> (Option<i32>, String, String) {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("testapp starts");
+    let start = Instant::now();
+    while child.try_wait().expect("testapp is our child").is_none() {
+        if start.elapsed() > DEADLINE {
+            child.kill().expect("testapp is our child");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("testapp has ended");
+    let text = |bytes| String::from_utf8(bytes).expect("testapp prints text");
+    (status.code(), text(stdout), text(stderr))
+}
+
 impl Running {
     /// Starts it as given.
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("testapp starts");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("testapp starts");
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let (line_tx, line_rx) = channel();
         thread::spawn(move || {
@@ -82,12 +98,6 @@ impl Running {
             lines.push(line);
         }
         lines
-    }
-
-    /// Writes a line to its input.
-    pub(crate) fn tell(&mut self, line: &str) {
-        let stdin = self.child.stdin.as_mut().expect("stdin is piped");
-        writeln!(stdin, "{line}").expect("it reads its input");
     }
 
     pub(crate) fn process_folder(&self) -> PathBuf {

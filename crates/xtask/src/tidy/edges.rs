@@ -82,7 +82,8 @@ mod tests {
         assert_eq!(
             messages(vec![
                 member("pillion-plan", "crates/plan", &[("pillion-api", Normal), ("serde", Normal)]),
-                member("pillion-sim", "crates/sim", &[("pillion-inject", Dev), ("pillion-sim", Dev)]),
+                member("pillion-sim", "crates/sim", &[("pillion-inject", Dev)]),
+                member("pillion-manager", "crates/manager", &[("pillion-manager", Dev)]),
                 member("pillion-e2e", "e2e", &[("pillion-testbed", Normal), ("pillion-cli", Dev)]),
                 member("xtask", "crates/xtask", &[]),
             ]),
