@@ -47,6 +47,6 @@ pub const MAX_LENGTH: usize = 4096;
 /// The deepest nesting of parentheses, calls and signs.
 pub const MAX_DEPTH: usize = 64;
 /// The most numbers, variables, operators and calls in one expression.
-pub const MAX_NODES: usize = 256;
+pub const MAX_NODES: usize = 512;
 /// The most straight lines an expression, or a part of it, may consist of.
 pub const MAX_PIECES: usize = 64;
