@@ -1,8 +1,4 @@
 //! What compiling and evaluating cost; the budgets are 20 µs and 200 ns.
-#![expect(
-    missing_docs,
-    reason = "criterion's macros make public items without docs"
-)]
 
 use std::hint::black_box;
 

@@ -309,3 +309,6 @@ impl fmt::Display for Negative {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

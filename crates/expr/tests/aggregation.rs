@@ -68,9 +68,9 @@ fn no_target_names_the_pattern_and_what_there_was() {
 
 #[test]
 fn a_sum_that_does_not_fit_names_the_container() {
-    let most = Some(Quantity::from_nano(i128::MAX, Format::DecimalSi));
+    let most = Quantity::from_nano(i128::MAX, Format::DecimalSi);
     let limits = Amounts {
-        cpu: most,
+        cpu: Some(most),
         memory: None,
     };
     let all = ["one", "two"].map(|name| Container {
@@ -85,7 +85,7 @@ fn a_sum_that_does_not_fit_names_the_container() {
         "the sum of limits.cpu over the containers up to \"two\" is out of range: lower one of them"
     );
     let largest = targets.aggregate(Field::LIMITS_CPU, Mode::Max).unwrap();
-    assert_eq!(largest, Input::Amount(most.unwrap()));
+    assert_eq!(largest, Input::Amount(most));
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! Every common size with every percentage: none may be off by one, none may be a fraction.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use pillion_expr::{Field, Input, Outcome, Program, Quantity};
 use pillion_quantity::Format;

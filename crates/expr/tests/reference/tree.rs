@@ -30,16 +30,12 @@ pub(crate) enum Fault {
     Zero,
 }
 
-impl Fault {
-    /// An expression with two faults may be refused for either; whichever is found first.
-    pub(crate) fn codes(self) -> [ErrorCode; 3] {
-        [
-            ErrorCode::ProductOfAmounts,
-            ErrorCode::DivisorNotNumber,
-            ErrorCode::DivisionByZero,
-        ]
-    }
-}
+/// An expression with two faults may be refused for either, whichever is found first.
+pub(crate) const FAULTS: [ErrorCode; 3] = [
+    ErrorCode::ProductOfAmounts,
+    ErrorCode::DivisorNotNumber,
+    ErrorCode::DivisionByZero,
+];
 
 impl Value {
     pub(crate) fn is_negative(&self) -> bool {
