@@ -232,54 +232,41 @@ impl Extreme {
 /// `None` where a border does not fit.
 pub(crate) fn negative_intervals(pieces: &[Piece]) -> Option<Vec<Interval>> {
     let mut intervals = Vec::new();
-    let mut open: Option<Interval> = None;
+    // The sign where a piece begins; the pieces are continuous, so each knows it from the last.
+    let mut sign = pieces.first()?.line.offset.signum();
+    let mut open = (sign < 0).then_some(Interval {
+        from: Ratio::ZERO,
+        from_included: true,
+        to: None,
+    });
     for (at, piece) in pieces.iter().enumerate() {
-        let line = piece.line;
-        let sign = line.at(piece.start)?.signum();
-        // Continuous: a negative start of a later piece is the end of a negative earlier one.
-        if sign < 0 && open.is_none() {
+        let slope = piece.line.slope.signum();
+        let next = pieces.get(at + 1).map(|next| next.start);
+        let zero = match sign * slope {
+            // At zero already, or going there.
+            0 if sign == 0 => piece.start,
+            -1 => piece.line.root()?,
+            _ => continue,
+        };
+        if next.is_some_and(|next| zero > next) {
+            continue;
+        }
+        if sign < 0 {
+            intervals.extend(open.take().map(|interval| Interval {
+                to: Some(zero),
+                ..interval
+            }));
+        }
+        // What reaches zero just where the next piece begins is that one's to continue.
+        sign = if next == Some(zero) { 0 } else { slope };
+        if sign < 0 {
             open = Some(Interval {
-                from: piece.start,
-                from_included: piece.start == Ratio::ZERO,
+                from: zero,
+                from_included: false,
                 to: None,
             });
-        }
-        if sign >= 0 {
-            intervals.extend(close(&mut open, piece.start));
-        }
-        let slope = line.slope.signum();
-        let crossing = if sign == 0 {
-            piece.start
-        } else if sign * slope < 0 {
-            line.root()?
-        } else {
-            continue;
-        };
-        let ends_before = pieces
-            .get(at + 1)
-            .is_some_and(|next| next.start <= crossing);
-        if ends_before {
-            continue;
-        }
-        match slope {
-            -1 => {
-                open = Some(Interval {
-                    from: crossing,
-                    from_included: false,
-                    to: None,
-                });
-            }
-            1 => intervals.extend(close(&mut open, crossing)),
-            _ => {}
         }
     }
     intervals.extend(open);
     Some(intervals)
-}
-
-fn close(open: &mut Option<Interval>, at: Ratio) -> Option<Interval> {
-    open.take().map(|interval| Interval {
-        to: Some(at),
-        ..interval
-    })
 }

@@ -115,9 +115,7 @@ impl Reducer<'_> {
             (operation, left, right) => {
                 let (left, right) = (left.into_amount(), right.into_amount());
                 let curve = match operation {
-                    Operation::Subtract => right
-                        .times(Ratio::whole(-1))
-                        .and_then(|right| left.plus(&right)),
+                    Operation::Subtract => left.minus(&right),
                     Operation::Max => left.follow(&right, Follow::Upper),
                     Operation::Min => left.follow(&right, Follow::Lower),
                     _ => left.plus(&right),

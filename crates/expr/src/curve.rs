@@ -26,11 +26,23 @@ impl Line {
         })
     }
 
-    pub(crate) fn checked_mul(self, factor: Ratio) -> Option<Self> {
+    fn checked_sub(self, other: Self) -> Option<Self> {
+        Some(Self {
+            offset: self.offset.checked_sub(other.offset)?,
+            slope: self.slope.checked_sub(other.slope)?,
+        })
+    }
+
+    fn checked_mul(self, factor: Ratio) -> Option<Self> {
         Some(Self {
             offset: self.offset.checked_mul(factor)?,
             slope: self.slope.checked_mul(factor)?,
         })
+    }
+
+    /// Where two lines meet; only of lines that are not parallel.
+    fn crossing(self, other: Self) -> Option<Ratio> {
+        self.checked_sub(other)?.root()
     }
 
     /// Where the line is zero; only of lines that are not level.
@@ -101,46 +113,61 @@ impl Curve {
     }
 
     pub(crate) fn plus(&self, other: &Self) -> Result<Self, Trouble> {
-        let mut sum = Self { pieces: Vec::new() };
+        self.combine(other, Line::checked_add)
+    }
+
+    pub(crate) fn minus(&self, other: &Self) -> Result<Self, Trouble> {
+        self.combine(other, Line::checked_sub)
+    }
+
+    fn combine(
+        &self,
+        other: &Self,
+        lines: impl Fn(Line, Line) -> Option<Line>,
+    ) -> Result<Self, Trouble> {
+        let mut result = Self { pieces: Vec::new() };
         for stretch in stretches(&self.pieces, &other.pieces) {
-            let line = stretch.left.checked_add(stretch.right);
-            sum.push(stretch.start, line.ok_or(Trouble::Precision)?)?;
+            let line = lines(stretch.left, stretch.right);
+            result.push(stretch.start, line.ok_or(Trouble::Precision)?)?;
         }
-        Ok(sum)
+        Ok(result)
     }
 
     pub(crate) fn follow(&self, other: &Self, follow: Follow) -> Result<Self, Trouble> {
         let mut result = Self { pieces: Vec::new() };
+        // The sign of left minus right where a stretch begins. Both are continuous, so each
+        // stretch knows it from the one before.
+        let mut sign = None;
         for stretch in stretches(&self.pieces, &other.pieces) {
-            let minus_one = Ratio::whole(-1);
-            let difference = stretch
-                .right
-                .checked_mul(minus_one)
-                .and_then(|right| stretch.left.checked_add(right))
-                .ok_or(Trouble::Precision)?;
-            let at_start = difference.at(stretch.start).ok_or(Trouble::Precision)?;
-            let slope = difference.slope.signum();
-            // Above zero the left one is higher; where they meet, the slope says what comes next.
-            let ahead = match at_start.signum() {
-                0 => slope,
-                sign => sign,
-            };
+            let (left, right) = (stretch.left, stretch.right);
+            let start = sign.unwrap_or_else(|| left.offset.cmp(&right.offset));
+            let slope = left.slope.cmp(&right.slope);
+            // Where they meet, the slope says which is ahead next.
             let left_first = match follow {
-                Follow::Upper => ahead >= 0,
-                Follow::Lower => ahead <= 0,
+                Follow::Upper => start.then(slope).is_ge(),
+                Follow::Lower => start.then(slope).is_le(),
             };
             let (first, second) = if left_first {
-                (stretch.left, stretch.right)
+                (left, right)
             } else {
-                (stretch.right, stretch.left)
+                (right, left)
             };
             result.push(stretch.start, first)?;
-            if at_start.signum() * slope < 0 {
-                let crossing = difference.root().ok_or(Trouble::Precision)?;
-                if stretch.end.is_none_or(|end| crossing < end) {
-                    result.push(crossing, second)?;
+            sign = Some(if start == Ordering::Equal {
+                slope
+            } else if start == slope.reverse() {
+                let crossing = left.crossing(right).ok_or(Trouble::Precision)?;
+                match stretch.end.map_or(Ordering::Less, |end| crossing.cmp(&end)) {
+                    Ordering::Less => {
+                        result.push(crossing, second)?;
+                        slope
+                    }
+                    Ordering::Equal => Ordering::Equal,
+                    Ordering::Greater => start,
                 }
-            }
+            } else {
+                start
+            });
         }
         Ok(result)
     }

@@ -21,7 +21,7 @@ use pillion_quantity::{Format, Quantity, Resource};
 use crate::analysis::{Analysis, Interval, Sign, negative_intervals};
 use crate::curve::Piece;
 use crate::explain::{self, Explanation};
-use crate::ratio::gcd;
+use crate::ratio::common_divisor;
 use crate::syntax::Node;
 use crate::{Error, ErrorCode, Field, MAX_LENGTH, Ratio, Span, compile, parse};
 
@@ -229,11 +229,7 @@ impl Stretch {
         let line = piece.line;
         let offset = line.offset.checked_mul(Ratio::whole(NANO))?;
         let slope = line.slope;
-        let common = i128::try_from(gcd(
-            offset.denominator().unsigned_abs(),
-            slope.denominator().unsigned_abs(),
-        ))
-        .ok()?;
+        let common = common_divisor(offset.denominator(), slope.denominator())?;
         let divisor = (offset.denominator() / common).checked_mul(slope.denominator())?;
         let stretch = Self {
             start: piece.start.checked_mul(Ratio::whole(NANO))?.ceil(),

@@ -33,12 +33,18 @@ impl Ratio {
         if denominator == 0 || numerator == i128::MIN || denominator == i128::MIN {
             return None;
         }
-        let divisor = i128::try_from(gcd(numerator.unsigned_abs(), denominator.unsigned_abs()))
-            .ok()?
-            * denominator.signum();
-        Some(Self {
-            numerator: numerator / divisor,
-            denominator: denominator / divisor,
+        let divisor = common_divisor(numerator, denominator)? * denominator.signum();
+        // 128-bit division is slow, and most fractions are in lowest terms already.
+        Some(if divisor == 1 {
+            Self {
+                numerator,
+                denominator,
+            }
+        } else {
+            Self {
+                numerator: divide(numerator, divisor),
+                denominator: divide(denominator, divisor),
+            }
         })
     }
 
@@ -59,21 +65,20 @@ impl Ratio {
 
     /// The sum, where it fits.
     pub fn checked_add(self, other: Self) -> Option<Self> {
+        if other.numerator == 0 {
+            return Some(self);
+        }
+        if self.numerator == 0 {
+            return Some(other);
+        }
         if self.denominator == other.denominator {
             let sum = self.numerator.checked_add(other.numerator)?;
-            return if self.denominator == 1 {
-                Some(Self::whole(sum))
-            } else {
-                Self::new(sum, self.denominator)
-            };
+            return Self::new(sum, self.denominator);
         }
         // Over the least common denominator, so that nothing overflows that need not.
-        let common = i128::try_from(gcd(
-            self.denominator.unsigned_abs(),
-            other.denominator.unsigned_abs(),
-        ))
-        .ok()?;
-        let (ours, theirs) = (self.denominator / common, other.denominator / common);
+        let common = common_divisor(self.denominator, other.denominator)?;
+        let ours = divide(self.denominator, common);
+        let theirs = divide(other.denominator, common);
         let numerator = self
             .numerator
             .checked_mul(theirs)?
@@ -96,8 +101,11 @@ impl Ratio {
 
     /// The product, where it fits.
     pub fn checked_mul(self, other: Self) -> Option<Self> {
-        if self.denominator == 1 && other.denominator == 1 {
-            return Some(Self::whole(self.numerator.checked_mul(other.numerator)?));
+        if self.numerator == 0 || other == Self::ONE {
+            return Some(self);
+        }
+        if other.numerator == 0 || self == Self::ONE {
+            return Some(other);
         }
         // Cancel first, so that nothing overflows that need not.
         let left = Self::new(self.numerator, other.denominator)?;
@@ -220,18 +228,38 @@ impl fmt::Display for Ratio {
     }
 }
 
-pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
+/// The greatest number that divides both; `None` where it does not fit.
+pub(crate) fn common_divisor(a: i128, b: i128) -> Option<i128> {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
-        // Nearly all numbers are small, and 64-bit division is several times faster.
-        if let (Ok(mut small_a), Ok(mut small_b)) = (u64::try_from(a), u64::try_from(b)) {
-            while small_b != 0 {
-                (small_a, small_b) = (small_b, small_a % small_b);
-            }
-            return u128::from(small_a);
+        // Nearly all numbers are small, and 64-bit steps are several times faster.
+        if let (Ok(a), Ok(b)) = (u64::try_from(a), u64::try_from(b)) {
+            return Some(i128::from(small_common_divisor(a, b)));
         }
         (a, b) = (b, a % b);
     }
-    a
+    i128::try_from(a).ok()
+}
+
+fn small_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    if a == 0 || b == 0 {
+        return a | b;
+    }
+    let twos = (a | b).trailing_zeros();
+    a >>= a.trailing_zeros();
+    while b != 0 {
+        b >>= b.trailing_zeros();
+        (a, b) = (a.min(b), a.abs_diff(b));
+    }
+    a << twos
+}
+
+/// `a / b`; only of a `b` that is not zero.
+fn divide(a: i128, b: i128) -> i128 {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) if a != i64::MIN => i128::from(a / b),
+        _ => a / b,
+    }
 }
 
 #[cfg(test)]
@@ -280,6 +308,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_common_divisor_is_the_greatest(a in 0_u64..5000, b in 1_u64..5000, times in 1_u64..1_000_000) {
+            let slow = (1..=b).rev().find(|d| a % d == 0 && b % d == 0).unwrap();
+            prop_assert_eq!(small_common_divisor(a * times, b * times), slow * times);
+            let long = 1_i128 << 64;
+            let (a, b) = (i128::from(a) * long, -i128::from(b) * long);
+            prop_assert_eq!(common_divisor(a, b), Some(i128::from(slow) * long));
+        }
+
         #[test]
         fn arithmetic_agrees_with_cross_multiplication(
             a in any::<i32>(), b in 1_i32.., c in any::<i32>(), d in 1_i32..,
