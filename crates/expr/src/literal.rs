@@ -222,10 +222,15 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Messages quote tokens; a token can be as long as the expression.
+/// Messages quote tokens and parts; those can be as long as the expression, and go over lines.
 pub(crate) fn short(text: &str) -> String {
-    match text.char_indices().nth(32) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    let (shown, dots) = match text.char_indices().nth(32) {
+        Some((at, _)) => (&text[..at], "…"),
+        None => (text, ""),
+    };
+    let line: String = shown
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    line + dots
 }

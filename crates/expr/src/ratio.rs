@@ -292,6 +292,8 @@ mod tests {
         assert!(ratio(big - 1, big) < ratio(big, big - 1));
         assert!(ratio(big - 2, big - 1) < ratio(big - 1, big));
         assert!(ratio(1 - big, big) < ratio(2 - big, big - 1));
+        assert!(Ratio::whole(-2) < ratio(-big, big - 1));
+        assert!(ratio(-big, big - 1) > Ratio::whole(-2));
         assert_eq!(ratio(big, 3).cmp(&ratio(big, 3)), Ordering::Equal);
     }
 
@@ -299,6 +301,7 @@ mod tests {
     fn what_does_not_fit_is_none() {
         assert_eq!(Ratio::new(1, 0), None);
         assert_eq!(Ratio::whole(i128::MAX).checked_add(Ratio::ONE), None);
+        assert_eq!(Ratio::whole(i128::MAX).checked_add(Ratio::whole(9)), None);
         assert_eq!(Ratio::whole(i128::MAX).checked_mul(Ratio::whole(2)), None);
         assert_eq!(Ratio::ONE.checked_div(Ratio::ZERO), None);
         assert_eq!(

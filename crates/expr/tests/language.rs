@@ -388,6 +388,18 @@ error[EX205]: the expression ends where an operand is missing
   = help: add a number, a quantity or a variable
 "
     );
+    // What goes over several lines is quoted on one.
+    assert_eq!(
+        draw("1e31\n+ cpu*0", CPU),
+        "\
+error[EX308]: `1e31 + cpu*0` cannot be computed exactly: its numbers are too large or too long
+ --> limits.cpu:1:1
+  |
+1 | 1e31
+  | ^^^^
+  = help: use smaller numbers or fewer digits
+"
+    );
     let long = format!(
         "{} + foo + {}",
         "1+".repeat(50) + "1",

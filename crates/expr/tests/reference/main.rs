@@ -89,7 +89,7 @@ fn evaluation_agrees() {
 #[test]
 fn analysis_is_exact() {
     let seed = setting("PILLION_SEED").unwrap_or_else(seed_from_clock);
-    let count = setting("PILLION_DOMAINS").unwrap_or(2_000);
+    let count = setting("PILLION_DOMAINS").unwrap_or(1_000);
     println!("PILLION_SEED={seed} PILLION_DOMAINS={count}");
     let mut generator = Generator::new(seed);
     let (mut checked, mut knees, mut skipped) = (0, 0, 0);

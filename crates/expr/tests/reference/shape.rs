@@ -36,6 +36,9 @@ fn segments_are_straight(
     let mut last: Option<(Option<Ratio>, Ratio)> = None;
     for segment in analysis.segments() {
         let from = big(segment.from);
+        if segment.to.is_some_and(|to| to <= segment.from) {
+            return Err(format!("the segment at {} is empty", segment.from));
+        }
         let to = segment.to.map_or(&from + units(1_000), big);
         for part in [0, 1, 5, 8] {
             let at = &from + (&to - &from) * units(part) / units(8);
