@@ -133,9 +133,7 @@ impl<'a> Analysis<'a> {
 
     /// The exact result, not rounded; `None` for what is negative or does not fit.
     pub fn value_at(&self, amount: Ratio) -> Option<Ratio> {
-        if amount.signum() < 0 {
-            return None;
-        }
+        // The first piece starts at zero: below that there is none.
         let after = self.pieces.partition_point(|piece| piece.start <= amount);
         self.pieces.get(after.checked_sub(1)?)?.line.at(amount)
     }
