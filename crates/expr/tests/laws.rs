@@ -83,8 +83,15 @@ proptest! {
 
 #[test]
 fn fields_are_read_as_they_are_printed() {
-    for field in Field::ALL {
-        assert_eq!(field.to_string().parse(), Ok(field));
+    let names = [
+        "requests.cpu",
+        "requests.memory",
+        "limits.cpu",
+        "limits.memory",
+    ];
+    for (field, name) in Field::ALL.into_iter().zip(names) {
+        assert_eq!(field.to_string(), name);
+        assert_eq!(name.parse(), Ok(field));
     }
     assert_eq!(
         "limits.gpu".parse::<Field>().unwrap_err().to_string(),
