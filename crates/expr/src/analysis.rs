@@ -145,19 +145,10 @@ impl<'a> Analysis<'a> {
         if to.is_some_and(|to| to < from) {
             return None;
         }
-        let first = Extreme::Finite {
-            value: self.value_at(from)?,
-            at: from,
-        };
-        let mut range = Range {
-            low: first,
-            high: first,
-        };
-        let inside = self
-            .pieces
-            .iter()
-            .map(|piece| piece.start)
-            .filter(|at| *at > from && to.is_none_or(|to| *at < to));
+        let first = Extreme::Finite { value: self.value_at(from)?, at: from };
+        let mut range = Range { low: first, high: first };
+        let inside =
+            self.pieces.iter().map(|piece| piece.start).filter(|at| *at > from && to.is_none_or(|to| *at < to));
         // Between knees the expression is straight: its extremes are at knees and ends.
         for at in inside.chain(to) {
             let value = self.value_at(at)?;
@@ -195,10 +186,7 @@ impl<'a> Analysis<'a> {
     /// Whether the result rises or falls with the amount.
     pub fn direction(&self) -> Direction {
         let slopes = || self.pieces.iter().map(|piece| piece.line.slope.signum());
-        match (
-            slopes().any(|slope| slope > 0),
-            slopes().any(|slope| slope < 0),
-        ) {
+        match (slopes().any(|slope| slope > 0), slopes().any(|slope| slope < 0)) {
             (false, false) => Direction::Constant,
             (true, false) => Direction::Rising,
             (false, true) => Direction::Falling,
@@ -232,11 +220,7 @@ pub(crate) fn negative_intervals(pieces: &[Piece]) -> Option<Vec<Interval>> {
     let mut intervals = Vec::new();
     // The sign where a piece begins; the pieces are continuous, so each knows it from the last.
     let mut sign = pieces.first()?.line.offset.signum();
-    let mut open = (sign < 0).then_some(Interval {
-        from: Ratio::ZERO,
-        from_included: true,
-        to: None,
-    });
+    let mut open = (sign < 0).then_some(Interval { from: Ratio::ZERO, from_included: true, to: None });
     for (at, piece) in pieces.iter().enumerate() {
         let slope = piece.line.slope.signum();
         let next = pieces.get(at + 1).map(|next| next.start);
@@ -250,19 +234,12 @@ pub(crate) fn negative_intervals(pieces: &[Piece]) -> Option<Vec<Interval>> {
             continue;
         }
         if sign < 0 {
-            intervals.extend(open.take().map(|interval| Interval {
-                to: Some(zero),
-                ..interval
-            }));
+            intervals.extend(open.take().map(|interval| Interval { to: Some(zero), ..interval }));
         }
         // What reaches zero just where the next piece begins is that one's to continue.
         sign = if next == Some(zero) { 0 } else { slope };
         if sign < 0 {
-            open = Some(Interval {
-                from: zero,
-                from_included: false,
-                to: None,
-            });
+            open = Some(Interval { from: zero, from_included: false, to: None });
         }
     }
     intervals.extend(open);

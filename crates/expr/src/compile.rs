@@ -28,10 +28,7 @@ pub(crate) fn reduce(source: &str, field: Field, nodes: &[Node]) -> Result<Vec<P
     let reducer = Reducer { source, field };
     let mut parts: Vec<Option<Part>> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let mut children = node
-            .children
-            .iter()
-            .filter_map(|child| Some((nodes[*child].span, parts[*child].take()?)));
+        let mut children = node.children.iter().filter_map(|child| Some((nodes[*child].span, parts[*child].take()?)));
         let part = match (children.next(), children.next()) {
             (None, _) => Reducer::leaf(node),
             (Some((_, only)), None) => reducer.negate(node.span, only)?,
@@ -65,20 +62,12 @@ impl Reducer<'_> {
 
     fn negate(&self, span: Span, part: Part) -> Result<Part, Error> {
         Ok(match part {
-            Part::Number(value) => {
-                Part::Number(value.checked_neg().ok_or_else(|| self.too_precise(span))?)
-            }
+            Part::Number(value) => Part::Number(value.checked_neg().ok_or_else(|| self.too_precise(span))?),
             Part::Amount(curve) => Part::Amount(self.fits(span, curve.times(Ratio::whole(-1)))?),
         })
     }
 
-    fn combine(
-        &self,
-        node: &Node,
-        left: Part,
-        right_span: Span,
-        right: Part,
-    ) -> Result<Part, Error> {
+    fn combine(&self, node: &Node, left: Part, right_span: Span, right: Part) -> Result<Part, Error> {
         let span = node.span;
         match (node.operation, left, right) {
             (operation, Part::Number(left), Part::Number(right)) => {
@@ -91,11 +80,7 @@ impl Reducer<'_> {
             (Operation::Multiply, Part::Amount(_), Part::Amount(_)) => Err(Error::new(
                 ErrorCode::ProductOfAmounts,
                 span,
-                format!(
-                    "`{}` multiplies two amounts of {}",
-                    self.quote(span),
-                    self.field.resource
-                ),
+                format!("`{}` multiplies two amounts of {}", self.quote(span), self.field.resource),
                 "one of the factors must be a plain number, such as `0.5` or `50%`",
             )),
             (Operation::Divide, Part::Amount(curve), Part::Number(divisor)) => {
@@ -105,11 +90,7 @@ impl Reducer<'_> {
             (Operation::Divide, _, Part::Amount(_)) => Err(Error::new(
                 ErrorCode::DivisorNotNumber,
                 right_span,
-                format!(
-                    "`{}` divides by an amount of {}",
-                    self.quote(right_span),
-                    self.field.resource
-                ),
+                format!("`{}` divides by an amount of {}", self.quote(right_span), self.field.resource),
                 "the divisor must be a plain number",
             )),
             (operation, left, right) => {
@@ -141,32 +122,19 @@ impl Reducer<'_> {
             Operation::Min => Some(left.min(right)),
             _ => left.checked_add(right),
         };
-        value
-            .map(Part::Number)
-            .ok_or_else(|| self.too_precise(span))
+        value.map(Part::Number).ok_or_else(|| self.too_precise(span))
     }
 
-    fn quotient(
-        &self,
-        span: Span,
-        divisor_span: Span,
-        dividend: Ratio,
-        divisor: Ratio,
-    ) -> Result<Ratio, Error> {
+    fn quotient(&self, span: Span, divisor_span: Span, dividend: Ratio, divisor: Ratio) -> Result<Ratio, Error> {
         if divisor == Ratio::ZERO {
             return Err(Error::new(
                 ErrorCode::DivisionByZero,
                 divisor_span,
-                format!(
-                    "`{}` is zero, and nothing can be divided by it",
-                    self.quote(divisor_span)
-                ),
+                format!("`{}` is zero, and nothing can be divided by it", self.quote(divisor_span)),
                 "divide by another number",
             ));
         }
-        dividend
-            .checked_div(divisor)
-            .ok_or_else(|| self.too_precise(span))
+        dividend.checked_div(divisor).ok_or_else(|| self.too_precise(span))
     }
 
     fn fits(&self, span: Span, curve: Result<Curve, Trouble>) -> Result<Curve, Error> {
@@ -175,10 +143,7 @@ impl Reducer<'_> {
             Trouble::Pieces => Error::new(
                 ErrorCode::TooManyPieces,
                 span,
-                format!(
-                    "`{}` has more than {MAX_PIECES} straight pieces",
-                    self.quote(span)
-                ),
+                format!("`{}` has more than {MAX_PIECES} straight pieces", self.quote(span)),
                 "use fewer `max` and `min`",
             ),
         })

@@ -20,24 +20,15 @@ impl Line {
     }
 
     fn checked_add(self, other: Self) -> Option<Self> {
-        Some(Self {
-            offset: self.offset.checked_add(other.offset)?,
-            slope: self.slope.checked_add(other.slope)?,
-        })
+        Some(Self { offset: self.offset.checked_add(other.offset)?, slope: self.slope.checked_add(other.slope)? })
     }
 
     fn checked_sub(self, other: Self) -> Option<Self> {
-        Some(Self {
-            offset: self.offset.checked_sub(other.offset)?,
-            slope: self.slope.checked_sub(other.slope)?,
-        })
+        Some(Self { offset: self.offset.checked_sub(other.offset)?, slope: self.slope.checked_sub(other.slope)? })
     }
 
     fn checked_mul(self, factor: Ratio) -> Option<Self> {
-        Some(Self {
-            offset: self.offset.checked_mul(factor)?,
-            slope: self.slope.checked_mul(factor)?,
-        })
+        Some(Self { offset: self.offset.checked_mul(factor)?, slope: self.slope.checked_mul(factor)? })
     }
 
     /// Where two lines meet; only of lines that are not parallel.
@@ -93,9 +84,7 @@ impl Curve {
     fn straight(offset: Ratio, slope: Ratio) -> Self {
         let start = Ratio::ZERO;
         let line = Line { offset, slope };
-        Self {
-            pieces: vec![Piece { start, line }],
-        }
+        Self { pieces: vec![Piece { start, line }] }
     }
 
     pub(crate) fn into_pieces(self) -> Vec<Piece> {
@@ -120,11 +109,7 @@ impl Curve {
         self.combine(other, Line::checked_sub)
     }
 
-    fn combine(
-        &self,
-        other: &Self,
-        lines: impl Fn(Line, Line) -> Option<Line>,
-    ) -> Result<Self, Trouble> {
+    fn combine(&self, other: &Self, lines: impl Fn(Line, Line) -> Option<Line>) -> Result<Self, Trouble> {
         let mut result = Self { pieces: Vec::new() };
         for stretch in stretches(&self.pieces, &other.pieces) {
             let line = lines(stretch.left, stretch.right);
@@ -147,11 +132,7 @@ impl Curve {
                 Follow::Upper => start.then(slope).is_ge(),
                 Follow::Lower => start.then(slope).is_le(),
             };
-            let (first, second) = if left_first {
-                (left, right)
-            } else {
-                (right, left)
-            };
+            let (first, second) = if left_first { (left, right) } else { (right, left) };
             result.push(stretch.start, first)?;
             sign = Some(if start == Ordering::Equal {
                 slope
@@ -197,12 +178,7 @@ fn stretches(mut left: &[Piece], mut right: &[Piece]) -> impl Iterator<Item = St
     std::iter::from_fn(move || {
         let from = start?;
         let (next_left, next_right) = (left.get(1), right.get(1));
-        let stretch = |end| Stretch {
-            start: from,
-            end,
-            left: left[0].line,
-            right: right[0].line,
-        };
+        let stretch = |end| Stretch { start: from, end, left: left[0].line, right: right[0].line };
         let order = match (next_left, next_right) {
             (None, None) => {
                 start = None;

@@ -100,17 +100,7 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(
-        code: ErrorCode,
-        span: Span,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self {
-            code,
-            span,
-            message: message.into(),
-            help: help.into(),
-        }
+    pub(crate) fn new(code: ErrorCode, span: Span, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code, span, message: message.into(), help: help.into() }
     }
 }

@@ -52,11 +52,7 @@ pub struct Explanation {
     pub result: Result<Outcome, EvalError>,
 }
 
-pub(crate) fn explain(
-    program: &Program,
-    nodes: &[Node],
-    input: Input,
-) -> Result<Explanation, EvalError> {
+pub(crate) fn explain(program: &Program, nodes: &[Node], input: Input) -> Result<Explanation, EvalError> {
     let resource = program.field().resource;
     let too_large = EvalError::TooLarge { input, resource };
     let variable = match input {
@@ -69,14 +65,8 @@ pub(crate) fn explain(
     };
     let mut steps: Vec<Option<Step>> = Vec::with_capacity(nodes.len());
     for node in nodes {
-        let children: Vec<Step> = node
-            .children
-            .iter()
-            .filter_map(|child| steps[*child].take())
-            .collect();
-        let value = variable
-            .and_then(|variable| value(node, &children, variable, resource))
-            .ok_or(too_large)?;
+        let children: Vec<Step> = node.children.iter().filter_map(|child| steps[*child].take()).collect();
+        let value = variable.and_then(|variable| value(node, &children, variable, resource)).ok_or(too_large)?;
         steps.push(Some(Step {
             operation: node.operation,
             span: node.span,
@@ -93,17 +83,8 @@ pub(crate) fn explain(
     })
 }
 
-fn value(
-    node: &Node,
-    children: &[Step],
-    variable: (Ratio, Ratio),
-    resource: Resource,
-) -> Option<Value> {
-    let amount = |(finite, infinite)| Value::Amount {
-        finite,
-        infinite,
-        resource,
-    };
+fn value(node: &Node, children: &[Step], variable: (Ratio, Ratio), resource: Resource) -> Option<Value> {
+    let amount = |(finite, infinite)| Value::Amount { finite, infinite, resource };
     Some(match node.operation {
         Operation::Number => Value::Number(node.literal),
         Operation::Quantity => amount((node.literal, Ratio::ZERO)),
@@ -112,33 +93,22 @@ fn value(
         operation => {
             let mut values = children.iter().map(|child| child.value);
             let first = values.next()?;
-            values.try_fold(first, |left, right| {
-                combine(operation, left, right, resource)
-            })?
+            values.try_fold(first, |left, right| combine(operation, left, right, resource))?
         }
     })
 }
 
 fn combine(operation: Operation, left: Value, right: Value, resource: Resource) -> Option<Value> {
     match (operation, left, right) {
-        (Operation::Multiply, Value::Number(factor), other)
-        | (Operation::Multiply, other, Value::Number(factor)) => {
+        (Operation::Multiply, Value::Number(factor), other) | (Operation::Multiply, other, Value::Number(factor)) => {
             other.map(|part| part.checked_mul(factor))
         }
-        (Operation::Divide, other, Value::Number(divisor)) => {
-            other.map(|part| part.checked_div(divisor))
-        }
+        (Operation::Divide, other, Value::Number(divisor)) => other.map(|part| part.checked_div(divisor)),
         (operation, Value::Number(left), Value::Number(right)) => {
-            pick(operation, (left, Ratio::ZERO), (right, Ratio::ZERO))
-                .map(|(value, _)| Value::Number(value))
+            pick(operation, (left, Ratio::ZERO), (right, Ratio::ZERO)).map(|(value, _)| Value::Number(value))
         }
-        (operation, left, right) => {
-            pick(operation, left.parts(), right.parts()).map(|(finite, infinite)| Value::Amount {
-                finite,
-                infinite,
-                resource,
-            })
-        }
+        (operation, left, right) => pick(operation, left.parts(), right.parts())
+            .map(|(finite, infinite)| Value::Amount { finite, infinite, resource }),
     }
 }
 
@@ -159,24 +129,16 @@ impl Value {
     fn map(self, change: impl Fn(Ratio) -> Option<Ratio>) -> Option<Self> {
         Some(match self {
             Self::Number(value) => Self::Number(change(value)?),
-            Self::Amount {
-                finite,
-                infinite,
-                resource,
-            } => Self::Amount {
-                finite: change(finite)?,
-                infinite: change(infinite)?,
-                resource,
-            },
+            Self::Amount { finite, infinite, resource } => {
+                Self::Amount { finite: change(finite)?, infinite: change(infinite)?, resource }
+            }
         })
     }
 
     fn parts(self) -> Parts {
         match self {
             Self::Number(value) => (value, Ratio::ZERO),
-            Self::Amount {
-                finite, infinite, ..
-            } => (finite, infinite),
+            Self::Amount { finite, infinite, .. } => (finite, infinite),
         }
     }
 }
@@ -185,11 +147,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Number(value) => value.fmt(f),
-            Self::Amount {
-                finite,
-                infinite,
-                resource,
-            } => match infinite.signum() {
+            Self::Amount { finite, infinite, resource } => match infinite.signum() {
                 1 => f.pad("unlimited"),
                 -1 => f.pad("-unlimited"),
                 _ => match (finite.to_quantity(), resource) {

@@ -33,12 +33,7 @@ impl Field {
     /// `limits.memory`
     pub const LIMITS_MEMORY: Self = Self::new(Side::Limits, Resource::Memory);
     /// All four, requests first.
-    pub const ALL: [Self; 4] = [
-        Self::REQUESTS_CPU,
-        Self::REQUESTS_MEMORY,
-        Self::LIMITS_CPU,
-        Self::LIMITS_MEMORY,
-    ];
+    pub const ALL: [Self; 4] = [Self::REQUESTS_CPU, Self::REQUESTS_MEMORY, Self::LIMITS_CPU, Self::LIMITS_MEMORY];
 
     /// The field of this side and resource.
     pub const fn new(side: Side, resource: Resource) -> Self {
@@ -70,9 +65,6 @@ impl FromStr for Field {
     type Err = UnknownField;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|field| field.to_string() == text)
-            .ok_or_else(|| UnknownField(text.to_owned()))
+        Self::ALL.into_iter().find(|field| field.to_string() == text).ok_or_else(|| UnknownField(text.to_owned()))
     }
 }

@@ -32,11 +32,7 @@ pub(crate) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(crate) fn new(source: &'a str, field: Field) -> Self {
-        Self {
-            source,
-            field,
-            at: 0,
-        }
+        Self { source, field, at: 0 }
     }
 
     pub(crate) fn next(&mut self) -> Result<Token, Error> {
@@ -114,10 +110,7 @@ impl<'a> Lexer<'a> {
             return "";
         };
         let unsigned = after.strip_prefix(['+', '-']).unwrap_or(after);
-        let digits = unsigned.len()
-            - unsigned
-                .trim_start_matches(|c: char| c.is_ascii_digit())
-                .len();
+        let digits = unsigned.len() - unsigned.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if digits == 0 {
             return "";
         }
@@ -135,23 +128,13 @@ impl<'a> Lexer<'a> {
             '×' => "multiply with `*`",
             '÷' | ':' => "divide with `/`",
             '−' | '–' => "subtract with `-`",
-            _ => {
-                "use numbers, quantities, `cpu` or `memory`, `+ - * /`, `max`, `min` and parentheses"
-            }
+            _ => "use numbers, quantities, `cpu` or `memory`, `+ - * /`, `max`, `min` and parentheses",
         };
-        Error::new(
-            ErrorCode::UnexpectedCharacter,
-            span,
-            format!("unexpected {character:?}"),
-            help,
-        )
+        Error::new(ErrorCode::UnexpectedCharacter, span, format!("unexpected {character:?}"), help)
     }
 
     fn token(&self, kind: Kind, start: usize) -> Token {
-        Token {
-            kind,
-            span: Span::new(start, self.at),
-        }
+        Token { kind, span: Span::new(start, self.at) }
     }
 
     fn peek(&self) -> Option<char> {

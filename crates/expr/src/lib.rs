@@ -38,8 +38,8 @@ pub use program::{EvalError, Input, MAX_INPUT, Outcome, Program};
 pub use ratio::Ratio;
 pub use syntax::Operation;
 pub use targets::{
-    AggregateError, Amounts, Container, MAX_PATTERN_LENGTH, Mode, NamePattern, NoTarget,
-    PatternError, Targets, UnknownMode,
+    AggregateError, Amounts, Container, MAX_PATTERN_LENGTH, Mode, NamePattern, NoTarget, PatternError, Targets,
+    UnknownMode,
 };
 
 /// The longest expression, in bytes.

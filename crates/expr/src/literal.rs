@@ -30,11 +30,7 @@ impl Literal<'_> {
         if self.percent {
             return Err(self.after_percent(text));
         }
-        let suffix = if self.exponent.is_empty() {
-            suffix(self.tail)
-        } else {
-            None
-        };
+        let suffix = if self.exponent.is_empty() { suffix(self.tail) } else { None };
         let Some((resource, power, shift)) = suffix else {
             return Err(self.unknown_suffix(text, field));
         };
@@ -47,9 +43,9 @@ impl Literal<'_> {
     /// `digits × 10^(exponent + power - places) × 2^shift`
     fn value(&self, text: &str, power: i64, shift: u32) -> Result<Ratio, Error> {
         let number = self.digits.bytes().filter(u8::is_ascii_digit);
-        let mantissa = number.clone().try_fold(0_i128, |value, digit| {
-            value.checked_mul(10)?.checked_add(i128::from(digit - b'0'))
-        });
+        let mantissa = number
+            .clone()
+            .try_fold(0_i128, |value, digit| value.checked_mul(10)?.checked_add(i128::from(digit - b'0')));
         let exponent = match self.exponent {
             "" => Some(0),
             exponent => exponent.parse::<i64>().ok(),
@@ -72,10 +68,7 @@ impl Literal<'_> {
                 Error::new(
                     ErrorCode::NumberOutOfRange,
                     self.span,
-                    format!(
-                        "`{}` is too large or too precise to compute with",
-                        short(text)
-                    ),
+                    format!("`{}` is too large or too precise to compute with", short(text)),
                     "use a smaller number or fewer digits",
                 )
             })
@@ -88,31 +81,18 @@ impl Literal<'_> {
         } else {
             format!("put an operator after `{number}`")
         };
-        Error::new(
-            ErrorCode::MalformedNumber,
-            self.span,
-            format!("`{}` is not a number", short(text)),
-            help,
-        )
+        Error::new(ErrorCode::MalformedNumber, self.span, format!("`{}` is not a number", short(text)), help)
     }
 
     fn unknown_suffix(&self, text: &str, field: Field) -> Error {
         let number = &text[..text.len() - self.tail.len()];
-        let code = if self.tail.contains('.') {
-            ErrorCode::MalformedNumber
-        } else {
-            ErrorCode::UnknownSuffix
-        };
+        let code = if self.tail.contains('.') { ErrorCode::MalformedNumber } else { ErrorCode::UnknownSuffix };
         Error::new(
             code,
             self.span,
             match code {
                 ErrorCode::MalformedNumber => format!("`{}` is not a number", short(text)),
-                _ => format!(
-                    "`{}` has the unknown suffix `{}`",
-                    short(text),
-                    short(self.tail)
-                ),
+                _ => format!("`{}` has the unknown suffix `{}`", short(text), short(self.tail)),
             },
             self.suggestion(number, field),
         )
@@ -131,10 +111,8 @@ impl Literal<'_> {
         }
         match field.resource {
             Resource::Cpu => CPU_HELP.to_owned(),
-            Resource::Memory => likely_memory(&lower).map_or_else(
-                || MEMORY_HELP.to_owned(),
-                |(decimal, binary)| did_you_mean(number, decimal, binary),
-            ),
+            Resource::Memory => likely_memory(&lower)
+                .map_or_else(|| MEMORY_HELP.to_owned(), |(decimal, binary)| did_you_mean(number, decimal, binary)),
         }
     }
 
@@ -144,27 +122,21 @@ impl Literal<'_> {
             Resource::Cpu => (Resource::Memory, CPU_HELP.to_owned()),
             Resource::Memory => (
                 Resource::Cpu,
-                likely_memory(self.tail).map_or_else(
-                    || MEMORY_HELP.to_owned(),
-                    |(decimal, binary)| did_you_mean(number, decimal, binary),
-                ),
+                likely_memory(self.tail)
+                    .map_or_else(|| MEMORY_HELP.to_owned(), |(decimal, binary)| did_you_mean(number, decimal, binary)),
             ),
         };
         Error::new(
             ErrorCode::OtherQuantity,
             self.span,
-            format!(
-                "`{}` is a {kind} quantity in an expression for {field}",
-                short(text)
-            ),
+            format!("`{}` is a {kind} quantity in an expression for {field}", short(text)),
             help,
         )
     }
 }
 
 const CPU_HELP: &str = "cpu takes `m`, `u`, `n` or a bare number of cores: `100m` is 0.1 core";
-const MEMORY_HELP: &str =
-    "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes";
+const MEMORY_HELP: &str = "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes";
 
 fn did_you_mean(number: &str, decimal: &str, binary: &str) -> String {
     if decimal.is_empty() {
@@ -218,8 +190,7 @@ fn likely_memory(tail: &str) -> Option<(&'static str, &'static str)> {
 }
 
 fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Messages quote tokens and parts; those can be as long as the expression, and go over lines.
@@ -228,9 +199,6 @@ pub(crate) fn short(text: &str) -> String {
         Some((at, _)) => (&text[..at], "…"),
         None => (text, ""),
     };
-    let line: String = shown
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let line: String = shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line + dots
 }

@@ -23,13 +23,7 @@ pub(crate) fn parse(source: &str, field: Field) -> Result<Vec<Node>, Error> {
             "write one such as `max(cpu*50%, 50m)`, or leave the field out",
         ));
     }
-    let mut parser = Parser {
-        source,
-        field,
-        lexer,
-        next,
-        nodes: Vec::with_capacity(32),
-    };
+    let mut parser = Parser { source, field, lexer, next, nodes: Vec::with_capacity(32) };
     parser.expression(SUM, 0)?;
     match parser.next.kind {
         Kind::End => Ok(parser.nodes),
@@ -144,11 +138,7 @@ impl Parser<'_> {
             return Err(Error::new(
                 ErrorCode::OtherVariable,
                 span,
-                format!(
-                    "`{}` cannot be used in an expression for {}",
-                    span.of(self.source),
-                    self.field
-                ),
+                format!("`{}` cannot be used in an expression for {}", span.of(self.source), self.field),
                 format!("the variable here is `{}`", self.field.resource),
             ));
         }
@@ -171,11 +161,7 @@ impl Parser<'_> {
             return Err(Error::new(
                 ErrorCode::ArgumentCount,
                 span,
-                format!(
-                    "`{}` has {} of at least 2 arguments",
-                    operation.symbol(),
-                    arguments.len()
-                ),
+                format!("`{}` has {} of at least 2 arguments", operation.symbol(), arguments.len()),
                 format!("write `{}(x, y)`", operation.symbol()),
             ));
         }
@@ -189,38 +175,21 @@ impl Parser<'_> {
                 self.advance()?;
                 Ok(token.span)
             }
-            Kind::End => Err(Error::new(
-                ErrorCode::UnclosedParenthesis,
-                open,
-                "this `(` is never closed",
-                "add a `)`",
-            )),
+            Kind::End => Err(Error::new(ErrorCode::UnclosedParenthesis, open, "this `(` is never closed", "add a `)`")),
             _ => Err(self.expected_operator()),
         }
     }
 
-    fn push(
-        &mut self,
-        operation: Operation,
-        span: Span,
-        children: Vec<Index>,
-    ) -> Result<Index, Error> {
+    fn push(&mut self, operation: Operation, span: Span, children: Vec<Index>) -> Result<Index, Error> {
         if self.nodes.len() >= MAX_NODES {
             return Err(Error::new(
                 ErrorCode::TooManyParts,
                 span,
-                format!(
-                    "the expression has more than {MAX_NODES} numbers, variables and operators"
-                ),
+                format!("the expression has more than {MAX_NODES} numbers, variables and operators"),
                 "write a shorter expression",
             ));
         }
-        self.nodes.push(Node {
-            operation,
-            span,
-            literal: Ratio::ZERO,
-            children,
-        });
+        self.nodes.push(Node { operation, span, literal: Ratio::ZERO, children });
         Ok(self.nodes.len() - 1)
     }
 
@@ -236,14 +205,10 @@ impl Parser<'_> {
     fn expected_operand(&self) -> Error {
         let found = self.next.span.of(self.source);
         let (message, help) = match self.next.kind {
-            Kind::End => (
-                "the expression ends where an operand is missing".to_owned(),
-                "add a number, a quantity or a variable",
-            ),
-            Kind::Plus => (
-                "`+` has nothing on its left".to_owned(),
-                "numbers take no `+` sign: leave it out",
-            ),
+            Kind::End => {
+                ("the expression ends where an operand is missing".to_owned(), "add a number, a quantity or a variable")
+            }
+            Kind::Plus => ("`+` has nothing on its left".to_owned(), "numbers take no `+` sign: leave it out"),
             _ => (
                 format!("`{found}` stands where an operand is missing"),
                 "add a number, a quantity or a variable before it",
@@ -280,15 +245,9 @@ impl Parser<'_> {
     fn unknown_name(&self, name: Span, called: bool) -> Error {
         let text = short(name.of(self.source));
         let (message, help) = if called {
-            (
-                format!("there is no function `{text}`"),
-                "the functions are `max` and `min`".to_owned(),
-            )
+            (format!("there is no function `{text}`"), "the functions are `max` and `min`".to_owned())
         } else {
-            (
-                format!("there is no variable `{text}`"),
-                format!("the variable here is `{}`", self.field.resource),
-            )
+            (format!("there is no variable `{text}`"), format!("the variable here is `{}`", self.field.resource))
         };
         Error::new(ErrorCode::UnknownName, name, message, help)
     }

@@ -114,10 +114,7 @@ impl Program {
             return Err(Error::new(
                 ErrorCode::TooLong,
                 Span::new(0, source.len()),
-                format!(
-                    "the expression has {} bytes, more than {MAX_LENGTH}",
-                    source.len()
-                ),
+                format!("the expression has {} bytes, more than {MAX_LENGTH}", source.len()),
                 "write a shorter expression",
             ));
         }
@@ -125,11 +122,7 @@ impl Program {
         let whole = nodes.last().map_or(Span::new(0, 0), |root| root.span);
         let too_precise = || compile::too_precise(source, whole);
         let pieces = compile::reduce(source, field, &nodes)?;
-        let steps = pieces
-            .iter()
-            .map(Stretch::new)
-            .collect::<Option<_>>()
-            .ok_or_else(too_precise)?;
+        let steps = pieces.iter().map(Stretch::new).collect::<Option<_>>().ok_or_else(too_precise)?;
         let negative = negative_intervals(&pieces).ok_or_else(too_precise)?;
         let program = Self {
             source: source.into(),
@@ -143,10 +136,7 @@ impl Program {
             return Err(Error::new(
                 ErrorCode::AlwaysNegative,
                 whole,
-                format!(
-                    "the result is negative for every amount of {}",
-                    field.resource
-                ),
+                format!("the result is negative for every amount of {}", field.resource),
                 "no container can have a negative amount: use `max(0, …)` or another expression",
             ));
         }
@@ -174,11 +164,7 @@ impl Program {
                 Some(last) if last.slope > 0 => return Ok(Outcome::Unlimited),
                 Some(last) if last.slope < 0 => {
                     let result = None;
-                    return Err(EvalError::Negative {
-                        input,
-                        result,
-                        resource,
-                    });
+                    return Err(EvalError::Negative { input, result, resource });
                 }
                 last => (last, 0),
             },
@@ -198,11 +184,7 @@ impl Program {
         let (floor, exact) = stretch.map_or((0, true), |stretch| stretch.at(nano));
         if floor < 0 {
             let result = Some(Quantity::from_nano(floor, Format::DecimalSi));
-            return Err(EvalError::Negative {
-                input,
-                result,
-                resource,
-            });
+            return Err(EvalError::Negative { input, result, resource });
         }
         let ceiling = Quantity::from_nano(floor + i128::from(!exact), notation(resource));
         match ceiling.round_up(resource) {
@@ -233,12 +215,8 @@ impl Stretch {
         let divisor = (offset.denominator() / common).checked_mul(slope.denominator())?;
         let stretch = Self {
             start: piece.start.checked_mul(Ratio::whole(NANO))?.ceil(),
-            offset: offset
-                .numerator()
-                .checked_mul(divisor / offset.denominator())?,
-            slope: slope
-                .numerator()
-                .checked_mul(divisor / slope.denominator())?,
+            offset: offset.numerator().checked_mul(divisor / offset.denominator())?,
+            slope: slope.numerator().checked_mul(divisor / slope.denominator())?,
             divisor,
         };
         let fits = stretch.slope.abs() < SLOPE_BOUND
@@ -252,10 +230,7 @@ impl Stretch {
     fn at(&self, nano: i128) -> (i128, bool) {
         let (quotient, rest) = (nano / self.divisor, nano % self.divisor);
         let over = self.offset + self.slope * rest;
-        (
-            self.slope * quotient + over.div_euclid(self.divisor),
-            over.rem_euclid(self.divisor) == 0,
-        )
+        (self.slope * quotient + over.div_euclid(self.divisor), over.rem_euclid(self.divisor) == 0)
     }
 }
 

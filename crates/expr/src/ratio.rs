@@ -22,10 +22,7 @@ impl Ratio {
 
     /// A whole number.
     pub const fn whole(number: i128) -> Self {
-        Self {
-            numerator: number,
-            denominator: 1,
-        }
+        Self { numerator: number, denominator: 1 }
     }
 
     /// `numerator / denominator`, or `None` where the denominator is zero or the result does not fit.
@@ -36,15 +33,9 @@ impl Ratio {
         let divisor = common_divisor(numerator, denominator)? * denominator.signum();
         // 128-bit division is slow, and most fractions are in lowest terms already.
         Some(if divisor == 1 {
-            Self {
-                numerator,
-                denominator,
-            }
+            Self { numerator, denominator }
         } else {
-            Self {
-                numerator: divide(numerator, divisor),
-                denominator: divide(denominator, divisor),
-            }
+            Self { numerator: divide(numerator, divisor), denominator: divide(denominator, divisor) }
         })
     }
 
@@ -79,10 +70,7 @@ impl Ratio {
         let common = common_divisor(self.denominator, other.denominator)?;
         let ours = divide(self.denominator, common);
         let theirs = divide(other.denominator, common);
-        let numerator = self
-            .numerator
-            .checked_mul(theirs)?
-            .checked_add(other.numerator.checked_mul(ours)?)?;
+        let numerator = self.numerator.checked_mul(theirs)?.checked_add(other.numerator.checked_mul(ours)?)?;
         Self::new(numerator, ours.checked_mul(other.denominator)?)
     }
 
@@ -93,10 +81,7 @@ impl Ratio {
 
     /// The negative, where it fits.
     pub fn checked_neg(self) -> Option<Self> {
-        Some(Self {
-            numerator: self.numerator.checked_neg()?,
-            denominator: self.denominator,
-        })
+        Some(Self { numerator: self.numerator.checked_neg()?, denominator: self.denominator })
     }
 
     /// The product, where it fits.
@@ -139,8 +124,7 @@ impl Ratio {
     /// The quantity of so many units, where it is a whole number of nano-units.
     pub fn to_quantity(self) -> Option<Quantity> {
         let nano = self.checked_mul(Self::whole(NANO))?;
-        (nano.denominator == 1)
-            .then(|| Quantity::from_nano(nano.numerator, pillion_quantity::Format::DecimalSi))
+        (nano.denominator == 1).then(|| Quantity::from_nano(nano.numerator, pillion_quantity::Format::DecimalSi))
     }
 
     /// The decimal digits, where they come to an end.
@@ -197,18 +181,12 @@ impl Ord for Ratio {
 
 impl Ratio {
     const fn remainder(self) -> Self {
-        Self {
-            numerator: self.numerator.rem_euclid(self.denominator),
-            denominator: self.denominator,
-        }
+        Self { numerator: self.numerator.rem_euclid(self.denominator), denominator: self.denominator }
     }
 
     /// Only of what is above zero.
     const fn inverse(self) -> Self {
-        Self {
-            numerator: self.denominator,
-            denominator: self.numerator,
-        }
+        Self { numerator: self.denominator, denominator: self.numerator }
     }
 }
 
@@ -221,9 +199,7 @@ impl PartialOrd for Ratio {
 impl fmt::Display for Ratio {
     /// Decimal where that is exact (`2.4`), else a fraction (`1/3`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self
-            .decimal()
-            .unwrap_or_else(|| format!("{}/{}", self.numerator, self.denominator));
+        let text = self.decimal().unwrap_or_else(|| format!("{}/{}", self.numerator, self.denominator));
         f.pad(&text)
     }
 }
@@ -304,10 +280,7 @@ mod tests {
         assert_eq!(Ratio::whole(i128::MAX).checked_add(Ratio::whole(9)), None);
         assert_eq!(Ratio::whole(i128::MAX).checked_mul(Ratio::whole(2)), None);
         assert_eq!(Ratio::ONE.checked_div(Ratio::ZERO), None);
-        assert_eq!(
-            ratio(1, i128::MAX).checked_add(ratio(1, i128::MAX - 1)),
-            None
-        );
+        assert_eq!(ratio(1, i128::MAX).checked_add(ratio(1, i128::MAX - 1)), None);
     }
 
     proptest! {

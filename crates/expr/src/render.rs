@@ -15,25 +15,15 @@ impl Error {
         let start = floor_boundary(source, self.span.start.min(source.len()));
         let end = floor_boundary(source, self.span.end.clamp(start, source.len()));
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = source[start..]
-            .find('\n')
-            .map_or(source.len(), |at| start + at);
+        let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let line = source[..start].matches('\n').count() + 1;
         let column = source[line_start..start].chars().count() + 1;
 
         let before = last_characters(&source[line_start..start], CONTEXT);
         let shown = first_characters(&source[start..end.min(line_end)], CONTEXT);
         let after = first_characters(&source[start + shown.len()..line_end], CONTEXT);
-        let lead = if before.len() < start - line_start {
-            "…"
-        } else {
-            ""
-        };
-        let trail = if start + shown.len() + after.len() < line_end {
-            "…"
-        } else {
-            ""
-        };
+        let lead = if before.len() < start - line_start { "…" } else { "" };
+        let trail = if start + shown.len() + after.len() < line_end { "…" } else { "" };
 
         let indent = " ".repeat(lead.chars().count() + before.chars().count());
         let carets = "^".repeat(shown.chars().count().max(1));
@@ -61,9 +51,7 @@ impl Error {
 
 /// Control characters, tabs among them, would move the caret away from its token.
 fn flat(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn floor_boundary(text: &str, mut at: usize) -> usize {
@@ -74,14 +62,9 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
 }
 
 fn first_characters(text: &str, most: usize) -> &str {
-    text.char_indices()
-        .nth(most)
-        .map_or(text, |(at, _)| &text[..at])
+    text.char_indices().nth(most).map_or(text, |(at, _)| &text[..at])
 }
 
 fn last_characters(text: &str, most: usize) -> &str {
-    text.char_indices()
-        .rev()
-        .nth(most.saturating_sub(1))
-        .map_or(text, |(at, _)| &text[at..])
+    text.char_indices().rev().nth(most.saturating_sub(1)).map_or(text, |(at, _)| &text[at..])
 }

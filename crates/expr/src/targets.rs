@@ -158,9 +158,7 @@ pub struct NoTarget {
 
 /// The amounts of the targets do not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the sum of {field} over the containers up to {container:?} is out of range: lower one of them"
-)]
+#[error("the sum of {field} over the containers up to {container:?} is out of range: lower one of them")]
 pub struct AggregateError {
     /// The field.
     pub field: Field,
@@ -180,9 +178,8 @@ impl<'a> Targets<'a> {
         containers: impl IntoIterator<Item = Container<'a>>,
         pattern: &NamePattern,
     ) -> Result<Self, NoTarget> {
-        let (chosen, others): (Vec<_>, Vec<_>) = containers
-            .into_iter()
-            .partition(|container| pattern.is_match(container.name));
+        let (chosen, others): (Vec<_>, Vec<_>) =
+            containers.into_iter().partition(|container| pattern.is_match(container.name));
         if chosen.is_empty() {
             return Err(NoTarget {
                 pattern: pattern.as_str().to_owned(),
@@ -210,10 +207,9 @@ impl<'a> Targets<'a> {
             };
             total = match mode {
                 Mode::Max => total.max(amount),
-                Mode::Sum => total.checked_add(amount).ok_or_else(|| AggregateError {
-                    field,
-                    container: container.name.to_owned(),
-                })?,
+                Mode::Sum => total
+                    .checked_add(amount)
+                    .ok_or_else(|| AggregateError { field, container: container.name.to_owned() })?,
             };
         }
         Ok(Input::Amount(total))

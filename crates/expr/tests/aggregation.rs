@@ -1,21 +1,12 @@
 //! Which containers count, and what they add up to.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use pillion_expr::{
-    Amounts, Container, Field, Input, Mode, NamePattern, PatternError, Quantity, Targets,
-};
+use pillion_expr::{Amounts, Container, Field, Input, Mode, NamePattern, PatternError, Quantity, Targets};
 use pillion_quantity::Format;
 
 fn container<'a>(name: &'a str, request: Option<&str>, limit: Option<&str>) -> Container<'a> {
-    let amounts = |text: Option<&str>| Amounts {
-        cpu: text.map(|text| text.parse().unwrap()),
-        memory: None,
-    };
-    Container {
-        name,
-        requests: amounts(request),
-        limits: amounts(limit),
-    }
+    let amounts = |text: Option<&str>| Amounts { cpu: text.map(|text| text.parse().unwrap()), memory: None };
+    Container { name, requests: amounts(request), limits: amounts(limit) }
 }
 
 fn amount(text: &str) -> Input {
@@ -43,16 +34,8 @@ fn a_missing_limit_is_unlimited_and_a_missing_request_is_zero() {
         let aggregate = |field| targets.aggregate(field, mode).unwrap();
         assert_eq!(aggregate(Field::REQUESTS_CPU), request, "{pattern} {mode}");
         assert_eq!(aggregate(Field::LIMITS_CPU), limit, "{pattern} {mode}");
-        assert_eq!(
-            aggregate(Field::REQUESTS_MEMORY),
-            amount("0"),
-            "{pattern} {mode}"
-        );
-        assert_eq!(
-            aggregate(Field::LIMITS_MEMORY),
-            Input::Unlimited,
-            "{pattern} {mode}"
-        );
+        assert_eq!(aggregate(Field::REQUESTS_MEMORY), amount("0"), "{pattern} {mode}");
+        assert_eq!(aggregate(Field::LIMITS_MEMORY), Input::Unlimited, "{pattern} {mode}");
     }
 }
 
@@ -60,24 +43,14 @@ fn a_missing_limit_is_unlimited_and_a_missing_request_is_zero() {
 fn no_target_names_the_pattern_and_what_there_was() {
     let all = [container("app", None, None), container("web", None, None)];
     let error = Targets::select(all, &NamePattern::new("^engine").unwrap()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no container matches \"^engine\" (there are: app, web): change the pattern"
-    );
+    assert_eq!(error.to_string(), "no container matches \"^engine\" (there are: app, web): change the pattern");
 }
 
 #[test]
 fn a_sum_that_does_not_fit_names_the_container() {
     let most = Quantity::from_nano(i128::MAX, Format::DecimalSi);
-    let limits = Amounts {
-        cpu: Some(most),
-        memory: None,
-    };
-    let all = ["one", "two"].map(|name| Container {
-        name,
-        requests: limits,
-        limits,
-    });
+    let limits = Amounts { cpu: Some(most), memory: None };
+    let all = ["one", "two"].map(|name| Container { name, requests: limits, limits });
     let targets = Targets::select(all, &NamePattern::new(NamePattern::DEFAULT).unwrap()).unwrap();
     let error = targets.aggregate(Field::LIMITS_CPU, Mode::Sum).unwrap_err();
     assert_eq!(
@@ -90,25 +63,12 @@ fn a_sum_that_does_not_fit_names_the_container() {
 
 #[test]
 fn patterns_have_bounds() {
-    assert_eq!(
-        NamePattern::new(&"a".repeat(1025)).unwrap_err(),
-        PatternError::TooLong(1025)
-    );
-    assert!(
-        NamePattern::new(&"a".repeat(1024))
-            .unwrap()
-            .is_match(&"a".repeat(2000))
-    );
-    assert_eq!(
-        NamePattern::new("((a{100}){100}){100}").unwrap_err(),
-        PatternError::TooCostly
-    );
+    assert_eq!(NamePattern::new(&"a".repeat(1025)).unwrap_err(), PatternError::TooLong(1025));
+    assert!(NamePattern::new(&"a".repeat(1024)).unwrap().is_match(&"a".repeat(2000)));
+    assert_eq!(NamePattern::new("((a{100}){100}){100}").unwrap_err(), PatternError::TooCostly);
     assert_eq!(
         NamePattern::new("(app").unwrap_err().to_string(),
         "the name pattern is not a regular expression: unclosed group"
     );
-    assert_eq!(
-        "mean".parse::<Mode>().unwrap_err().to_string(),
-        "unknown mode \"mean\": use sum or max"
-    );
+    assert_eq!("mean".parse::<Mode>().unwrap_err().to_string(), "unknown mode \"mean\": use sum or max");
 }

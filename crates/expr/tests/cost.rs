@@ -10,9 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
-use pillion_expr::{
-    Error, ErrorCode, Field, Input, MAX_DEPTH, NamePattern, PatternError, Program, Quantity,
-};
+use pillion_expr::{Error, ErrorCode, Field, Input, MAX_DEPTH, NamePattern, PatternError, Program, Quantity};
 
 const STORY: &str = "0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)";
 
@@ -75,11 +73,7 @@ fn a_mebibyte_is_refused_at_once() {
         assert!(took < Duration::from_millis(1), "{name} took {took:?}");
         let drawn = |error: &Error| error.render(&text, "limits.cpu");
         let info = measure(|| assert!(drawn(&refuse()).len() < 4096));
-        assert!(
-            info.bytes_max < 1 << 20,
-            "{name} took {} bytes",
-            info.bytes_max
-        );
+        assert!(info.bytes_max < 1 << 20, "{name} took {} bytes", info.bytes_max);
     }
     let pattern = "(a|b)*".repeat((1 << 20) / 6);
     let refuse = || NamePattern::new(&pattern).unwrap_err();
@@ -95,21 +89,12 @@ fn what_fits_the_length_meets_the_other_bounds() {
         ("-".repeat(4096), ErrorCode::TooDeep),
         ("max(1,".repeat(600), ErrorCode::TooDeep),
         ("9".repeat(4096), ErrorCode::NumberOutOfRange),
-        (
-            format!("1e{}", "9".repeat(4000)),
-            ErrorCode::NumberOutOfRange,
-        ),
+        (format!("1e{}", "9".repeat(4000)), ErrorCode::NumberOutOfRange),
         ("1e999999999".to_owned(), ErrorCode::NumberOutOfRange),
         ("1e-999999999".to_owned(), ErrorCode::NumberOutOfRange),
-        (
-            format!(".{}1", "0".repeat(4000)),
-            ErrorCode::NumberOutOfRange,
-        ),
+        (format!(".{}1", "0".repeat(4000)), ErrorCode::NumberOutOfRange),
         ("cpu+".repeat(1000) + "1", ErrorCode::TooManyParts),
-        (
-            format!("max({}1)", "cpu,".repeat(1000)),
-            ErrorCode::TooManyParts,
-        ),
+        (format!("max({}1)", "cpu,".repeat(1000)), ErrorCode::TooManyParts),
         (bends(80), ErrorCode::TooManyPieces),
         (divisors(60), ErrorCode::TooPrecise),
     ] {
@@ -117,16 +102,8 @@ fn what_fits_the_length_meets_the_other_bounds() {
         let start = &text[..text.len().min(40)];
         assert_eq!(refuse().code, code, "{start}");
         let info = measure(|| drop(refuse()));
-        assert!(
-            info.bytes_max < 1 << 20,
-            "{start} took {} bytes",
-            info.bytes_max
-        );
-        println!(
-            "{code} in {:?}, {} bytes: {start}",
-            fastest(refuse),
-            info.bytes_max
-        );
+        assert!(info.bytes_max < 1 << 20, "{start} took {} bytes", info.bytes_max);
+        println!("{code} in {:?}, {} bytes: {start}", fastest(refuse), info.bytes_max);
     }
     let deepest = format!("{}cpu{}", "(".repeat(MAX_DEPTH), ")".repeat(MAX_DEPTH));
     assert!(Program::compile(&deepest, Field::LIMITS_CPU).is_ok());
@@ -142,9 +119,7 @@ fn bends(count: i32) -> String {
 }
 
 fn divisors(count: i32) -> String {
-    let parts: Vec<String> = (1..=count)
-        .map(|n| format!("cpu/{}", 1_000_003 + 2 * n))
-        .collect();
+    let parts: Vec<String> = (1..=count).map(|n| format!("cpu/{}", 1_000_003 + 2 * n)).collect();
     parts.join("+")
 }
 
@@ -152,11 +127,7 @@ fn divisors(count: i32) -> String {
 fn pieces_up_to_the_bound_are_exact() {
     // Sixty tangents of a parabola: knees halfway between the points they touch it at.
     let program = Program::compile(&bends(60), Field::LIMITS_CPU).unwrap();
-    let knees: Vec<String> = program
-        .analysis()
-        .knees()
-        .map(|knee| knee.at.to_string())
-        .collect();
+    let knees: Vec<String> = program.analysis().knees().map(|knee| knee.at.to_string()).collect();
     let expected: Vec<String> = (1..60).map(|n| (2 * n + 1).to_string()).collect();
     assert_eq!(knees, expected);
 }

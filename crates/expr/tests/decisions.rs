@@ -7,14 +7,10 @@ const CPU: Field = Field::LIMITS_CPU;
 const MEMORY: Field = Field::LIMITS_MEMORY;
 
 fn compile(expression: &str, field: Field) -> Program {
-    Program::compile(expression, field)
-        .unwrap_or_else(|error| unreachable_render(&error, expression, field))
+    Program::compile(expression, field).unwrap_or_else(|error| unreachable_render(&error, expression, field))
 }
 
-#[expect(
-    clippy::panic,
-    reason = "a test that shows the caret is easier to mend"
-)]
+#[expect(clippy::panic, reason = "a test that shows the caret is easier to mend")]
 fn unreachable_render(error: &Error, expression: &str, field: Field) -> ! {
     panic!("{}", error.render(expression, &field.to_string()))
 }
@@ -50,7 +46,7 @@ fn negative_where(expression: &str, field: Field) -> Vec<String> {
         .collect()
 }
 
-/// The twelve texts `OpenKruise` turns into 0 without a word (kruise-sidecarset.md 3.7).
+/// The twelve texts `OpenKruise` turns into 0 without a word.
 #[test]
 fn no_text_is_silently_zero() {
     use ErrorCode::{MalformedNumber, OtherQuantity, UnknownSuffix};
@@ -58,38 +54,20 @@ fn no_text_is_silently_zero() {
         ("100MB", UnknownSuffix, "did you mean `100M` or `100Mi`?"),
         ("1GB", UnknownSuffix, "did you mean `1G` or `1Gi`?"),
         ("200mb", UnknownSuffix, "did you mean `200M` or `200Mi`?"),
-        (
-            "1e",
-            UnknownSuffix,
-            "an exponent needs digits, such as `1e3`",
-        ),
+        ("1e", UnknownSuffix, "an exponent needs digits, such as `1e3`"),
         ("2cpu", UnknownSuffix, "write `2 * cpu`"),
         ("0.5cpu", UnknownSuffix, "write `0.5 * cpu`"),
         ("50%cpu", MalformedNumber, "write `50% * cpu`"),
         ("5%5", MalformedNumber, "put an operator after `5%`"),
-        (
-            "100u",
-            OtherQuantity,
-            "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes",
-        ),
-        (
-            "100n",
-            OtherQuantity,
-            "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes",
-        ),
+        ("100u", OtherQuantity, "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes"),
+        ("100n", OtherQuantity, "memory takes `k M G T P E`, `Ki Mi Gi Ti Pi Ei` or a bare number of bytes"),
     ] {
         for expression in [text.to_owned(), format!("max(memory*50%, {text})")] {
             let refused = refusal(&expression, MEMORY);
-            assert_eq!(
-                refused,
-                (code, text.to_owned(), help.to_owned()),
-                "{expression}"
-            );
+            assert_eq!(refused, (code, text.to_owned(), help.to_owned()), "{expression}");
         }
     }
-    for text in [
-        "100MB", "1GB", "200mb", "1e", "2cpu", "0.5cpu", "50%cpu", "5%5",
-    ] {
+    for text in ["100MB", "1GB", "200mb", "1e", "2cpu", "0.5cpu", "50%cpu", "5%5"] {
         assert_eq!(refusal(text, CPU).1, text, "in a cpu field");
     }
     // `1e+` is a number with a wrong suffix, then a plus with nothing behind it.
@@ -105,7 +83,7 @@ fn no_text_is_silently_zero() {
     assert_eq!(eval("1Ei", MEMORY, "1").unwrap(), "1Ei");
 }
 
-/// kruise-sidecarset.md 3.5: there, validation evaluates at the number 1.
+/// `OpenKruise` validates by evaluating at the number 1.
 #[test]
 fn validation_looks_at_every_amount() {
     assert_eq!(refusal("cpu*cpu", CPU).0, ErrorCode::ProductOfAmounts);
@@ -120,19 +98,13 @@ fn validation_looks_at_every_amount() {
     assert_eq!(eval("memory-100Mi", MEMORY, "256Mi").unwrap(), "156Mi");
     assert_eq!(negative_where("memory-100Mi", MEMORY), ["[0, 104857600)"]);
     assert_eq!(eval("max(0, memory-100Mi)", MEMORY, "64Mi").unwrap(), "0");
-    assert_eq!(
-        eval("max(0, memory-100Mi)", MEMORY, "256Mi").unwrap(),
-        "156Mi"
-    );
+    assert_eq!(eval("max(0, memory-100Mi)", MEMORY, "256Mi").unwrap(), "156Mi");
     assert_eq!(negative_where("max(0, memory-100Mi)", MEMORY), [""; 0]);
     assert_eq!(eval("MEMORY*50%", MEMORY, "256Mi").unwrap(), "128Mi");
-    assert_eq!(
-        eval("Max(Cpu*50%, MIN(CPU, 1))", CPU, "600m").unwrap(),
-        "600m"
-    );
+    assert_eq!(eval("Max(Cpu*50%, MIN(CPU, 1))", CPU, "600m").unwrap(), "600m");
 }
 
-/// kruise-sidecarset.md 3.8, and the unlimited rows of the plan.
+/// An unlimited aggregate is no special case: no expression fails for it that would not fail anyway.
 #[test]
 fn unlimited_is_the_limit_of_the_expression() {
     for (expression, field, result) in [
@@ -147,28 +119,17 @@ fn unlimited_is_the_limit_of_the_expression() {
         ("max(cpu, 2*cpu) - 2*cpu + 3", CPU, "3"),
         ("min(cpu, 2*cpu, 7)", CPU, "7"),
         ("max(1-cpu, 50m)", CPU, "50m"),
-        (
-            "0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)",
-            CPU,
-            "unlimited",
-        ),
+        ("0.5*cpu - 0.3*max(0, cpu-4) + 0.3*max(0, cpu-8)", CPU, "unlimited"),
         ("0.5*cpu - 0.5*max(0, cpu-4)", CPU, "2"),
     ] {
-        assert_eq!(
-            eval(expression, field, "unlimited").unwrap(),
-            result,
-            "{expression}"
-        );
+        assert_eq!(eval(expression, field, "unlimited").unwrap(), result, "{expression}");
     }
     let refused = eval("1-cpu", CPU, "unlimited").unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "the result is negative: it falls without end where cpu is unlimited"
-    );
+    assert_eq!(refused.to_string(), "the result is negative: it falls without end where cpu is unlimited");
     assert_eq!(compile("1-cpu", CPU).analysis().growth(), Growth::Falls);
 }
 
-/// kruise-sidecarset.md 3.8: rounding.
+/// Exact fractions throughout, one rounding.
 #[test]
 fn rounding_is_up_and_only_at_the_end() {
     for (expression, field, input, result) in [
@@ -183,15 +144,11 @@ fn rounding_is_up_and_only_at_the_end() {
         ("memory*0.1*10", MEMORY, "1", "1"),
         ("0.5n + 0.5n", CPU, "1", "1m"),
     ] {
-        assert_eq!(
-            eval(expression, field, input).unwrap(),
-            result,
-            "{expression}"
-        );
+        assert_eq!(eval(expression, field, input).unwrap(), result, "{expression}");
     }
 }
 
-/// baselines.md 5: the app has requests 100m / 128Mi and limits 500m / 256Mi.
+/// Expressions that were measured on `OpenKruise`; the app has requests 100m / 128Mi and limits 500m / 256Mi.
 #[test]
 fn measured_rows() {
     let both = |expression, resource: &str| {
@@ -200,10 +157,7 @@ fn measured_rows() {
             "cpu" => ("500m", "100m"),
             _ => ("256Mi", "128Mi"),
         };
-        (
-            eval(expression, field("limits"), limit).unwrap(),
-            eval(expression, field("requests"), request).unwrap(),
-        )
+        (eval(expression, field("limits"), limit).unwrap(), eval(expression, field("requests"), request).unwrap())
     };
     for (expression, resource, limit, request) in [
         ("max(cpu*50%,50m)", "cpu", "250m", "50m"),
@@ -225,18 +179,8 @@ fn measured_rows() {
         ("cpu/0", CPU, ErrorCode::DivisionByZero, "0"),
         ("-1", CPU, ErrorCode::AlwaysNegative, "-1"),
         ("-1", MEMORY, ErrorCode::AlwaysNegative, "-1"),
-        (
-            "max(memory*0.1,100Mi",
-            MEMORY,
-            ErrorCode::UnclosedParenthesis,
-            "(",
-        ),
-        (
-            "max(memory*50%, 100MB)",
-            MEMORY,
-            ErrorCode::UnknownSuffix,
-            "100MB",
-        ),
+        ("max(memory*0.1,100Mi", MEMORY, ErrorCode::UnclosedParenthesis, "("),
+        ("max(memory*50%, 100MB)", MEMORY, ErrorCode::UnknownSuffix, "100MB"),
         ("1e", CPU, ErrorCode::UnknownSuffix, "1e"),
         ("0.5cpu", CPU, ErrorCode::UnknownSuffix, "0.5cpu"),
         ("cpu*cpu", CPU, ErrorCode::ProductOfAmounts, "cpu*cpu"),
@@ -245,16 +189,9 @@ fn measured_rows() {
         ("foo*2", CPU, ErrorCode::UnknownName, "foo"),
     ] {
         let refused = refusal(expression, field);
-        assert_eq!(
-            (refused.0, refused.1.as_str()),
-            (code, token),
-            "{expression}"
-        );
+        assert_eq!((refused.0, refused.1.as_str()), (code, token), "{expression}");
     }
     // Negative for this pod only: the pod is refused, with the numbers, and not the set.
     let refused = eval("cpu-2", CPU, "500m").unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "the result is negative: -1500m where cpu is 500m"
-    );
+    assert_eq!(refused.to_string(), "the result is negative: -1500m where cpu is 500m");
 }

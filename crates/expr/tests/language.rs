@@ -7,14 +7,10 @@ const CPU: Field = Field::LIMITS_CPU;
 const MEMORY: Field = Field::LIMITS_MEMORY;
 
 fn compile(expression: &str, field: Field) -> Program {
-    Program::compile(expression, field)
-        .unwrap_or_else(|error| unreachable_render(&error, expression, field))
+    Program::compile(expression, field).unwrap_or_else(|error| unreachable_render(&error, expression, field))
 }
 
-#[expect(
-    clippy::panic,
-    reason = "a test that shows the caret is easier to mend"
-)]
+#[expect(clippy::panic, reason = "a test that shows the caret is easier to mend")]
 fn unreachable_render(error: &Error, expression: &str, field: Field) -> ! {
     panic!("{}", error.render(expression, &field.to_string()))
 }
@@ -61,27 +57,9 @@ const REFUSED: &[Refusal] = &[
         "100Mi",
         "cpu takes `m`, `u`, `n` or a bare number of cores: `100m` is 0.1 core",
     ),
-    (
-        "memory + 100m",
-        MEMORY,
-        ErrorCode::OtherQuantity,
-        "100m",
-        "did you mean `100M` or `100Mi`?",
-    ),
-    (
-        "memory*2",
-        CPU,
-        ErrorCode::OtherVariable,
-        "memory",
-        "the variable here is `cpu`",
-    ),
-    (
-        "cpu*2",
-        MEMORY,
-        ErrorCode::OtherVariable,
-        "cpu",
-        "the variable here is `memory`",
-    ),
+    ("memory + 100m", MEMORY, ErrorCode::OtherQuantity, "100m", "did you mean `100M` or `100Mi`?"),
+    ("memory*2", CPU, ErrorCode::OtherVariable, "memory", "the variable here is `cpu`"),
+    ("cpu*2", MEMORY, ErrorCode::OtherVariable, "cpu", "the variable here is `memory`"),
     (
         "100m*50m",
         CPU,
@@ -89,69 +67,15 @@ const REFUSED: &[Refusal] = &[
         "100m*50m",
         "one of the factors must be a plain number, such as `0.5` or `50%`",
     ),
-    (
-        "cpu/100m",
-        CPU,
-        ErrorCode::DivisorNotNumber,
-        "100m",
-        "the divisor must be a plain number",
-    ),
-    (
-        "cpu/(1-1)",
-        CPU,
-        ErrorCode::DivisionByZero,
-        "(1-1)",
-        "divide by another number",
-    ),
-    (
-        "max(cpu)",
-        CPU,
-        ErrorCode::ArgumentCount,
-        "max(cpu)",
-        "write `max(x, y)`",
-    ),
-    (
-        "max()",
-        CPU,
-        ErrorCode::ArgumentCount,
-        "max()",
-        "write `max(x, y)`",
-    ),
-    (
-        "min",
-        CPU,
-        ErrorCode::ArgumentCount,
-        "min",
-        "write `min(x, y)` with two or more arguments",
-    ),
-    (
-        "avg(cpu, 1)",
-        CPU,
-        ErrorCode::UnknownName,
-        "avg",
-        "the functions are `max` and `min`",
-    ),
-    (
-        "cpu 2",
-        CPU,
-        ErrorCode::ExpectedOperator,
-        "2",
-        "write `*` to multiply",
-    ),
-    (
-        "2(cpu)",
-        CPU,
-        ErrorCode::ExpectedOperator,
-        "(",
-        "write `*` to multiply",
-    ),
-    (
-        "cpu(2)",
-        CPU,
-        ErrorCode::ExpectedOperator,
-        "(",
-        "write `*` to multiply",
-    ),
+    ("cpu/100m", CPU, ErrorCode::DivisorNotNumber, "100m", "the divisor must be a plain number"),
+    ("cpu/(1-1)", CPU, ErrorCode::DivisionByZero, "(1-1)", "divide by another number"),
+    ("max(cpu)", CPU, ErrorCode::ArgumentCount, "max(cpu)", "write `max(x, y)`"),
+    ("max()", CPU, ErrorCode::ArgumentCount, "max()", "write `max(x, y)`"),
+    ("min", CPU, ErrorCode::ArgumentCount, "min", "write `min(x, y)` with two or more arguments"),
+    ("avg(cpu, 1)", CPU, ErrorCode::UnknownName, "avg", "the functions are `max` and `min`"),
+    ("cpu 2", CPU, ErrorCode::ExpectedOperator, "2", "write `*` to multiply"),
+    ("2(cpu)", CPU, ErrorCode::ExpectedOperator, "(", "write `*` to multiply"),
+    ("cpu(2)", CPU, ErrorCode::ExpectedOperator, "(", "write `*` to multiply"),
     (
         "1,5*cpu",
         CPU,
@@ -159,48 +83,12 @@ const REFUSED: &[Refusal] = &[
         ",",
         "commas separate the arguments of `max` and `min`; a decimal point is `.`",
     ),
-    (
-        "cpu)",
-        CPU,
-        ErrorCode::UnopenedParenthesis,
-        ")",
-        "remove it, or add a `(` before",
-    ),
-    (
-        "cpu*",
-        CPU,
-        ErrorCode::ExpectedOperand,
-        "",
-        "add a number, a quantity or a variable",
-    ),
-    (
-        "*cpu",
-        CPU,
-        ErrorCode::ExpectedOperand,
-        "*",
-        "add a number, a quantity or a variable before it",
-    ),
-    (
-        "+1",
-        CPU,
-        ErrorCode::ExpectedOperand,
-        "+",
-        "numbers take no `+` sign: leave it out",
-    ),
-    (
-        "50 %",
-        CPU,
-        ErrorCode::UnexpectedCharacter,
-        "%",
-        "put the percent sign directly after a number: `50%`",
-    ),
-    (
-        "cpu × 2",
-        CPU,
-        ErrorCode::UnexpectedCharacter,
-        "×",
-        "multiply with `*`",
-    ),
+    ("cpu)", CPU, ErrorCode::UnopenedParenthesis, ")", "remove it, or add a `(` before"),
+    ("cpu*", CPU, ErrorCode::ExpectedOperand, "", "add a number, a quantity or a variable"),
+    ("*cpu", CPU, ErrorCode::ExpectedOperand, "*", "add a number, a quantity or a variable before it"),
+    ("+1", CPU, ErrorCode::ExpectedOperand, "+", "numbers take no `+` sign: leave it out"),
+    ("50 %", CPU, ErrorCode::UnexpectedCharacter, "%", "put the percent sign directly after a number: `50%`"),
+    ("cpu × 2", CPU, ErrorCode::UnexpectedCharacter, "×", "multiply with `*`"),
     (
         "1.2.3",
         CPU,
@@ -208,55 +96,13 @@ const REFUSED: &[Refusal] = &[
         "1.2.3",
         "cpu takes `m`, `u`, `n` or a bare number of cores: `100m` is 0.1 core",
     ),
-    (
-        ".",
-        CPU,
-        ErrorCode::MalformedNumber,
-        ".",
-        "write a digit before or after the point",
-    ),
-    (
-        "1e3Mi",
-        MEMORY,
-        ErrorCode::UnknownSuffix,
-        "1e3Mi",
-        "an exponent takes no suffix: write one or the other",
-    ),
-    (
-        "1GiB",
-        MEMORY,
-        ErrorCode::UnknownSuffix,
-        "1GiB",
-        "did you mean `1Gi`?",
-    ),
-    (
-        "1K",
-        MEMORY,
-        ErrorCode::UnknownSuffix,
-        "1K",
-        "did you mean `1k` or `1Ki`?",
-    ),
-    (
-        "1gi",
-        MEMORY,
-        ErrorCode::UnknownSuffix,
-        "1gi",
-        "did you mean `1Gi`?",
-    ),
-    (
-        "  ",
-        CPU,
-        ErrorCode::Empty,
-        "",
-        "write one such as `max(cpu*50%, 50m)`, or leave the field out",
-    ),
-    (
-        "cpu*1e12",
-        CPU,
-        ErrorCode::TooPrecise,
-        "cpu*1e12",
-        "use smaller numbers or fewer digits",
-    ),
+    (".", CPU, ErrorCode::MalformedNumber, ".", "write a digit before or after the point"),
+    ("1e3Mi", MEMORY, ErrorCode::UnknownSuffix, "1e3Mi", "an exponent takes no suffix: write one or the other"),
+    ("1GiB", MEMORY, ErrorCode::UnknownSuffix, "1GiB", "did you mean `1Gi`?"),
+    ("1K", MEMORY, ErrorCode::UnknownSuffix, "1K", "did you mean `1k` or `1Ki`?"),
+    ("1gi", MEMORY, ErrorCode::UnknownSuffix, "1gi", "did you mean `1Gi`?"),
+    ("  ", CPU, ErrorCode::Empty, "", "write one such as `max(cpu*50%, 50m)`, or leave the field out"),
+    ("cpu*1e12", CPU, ErrorCode::TooPrecise, "cpu*1e12", "use smaller numbers or fewer digits"),
     (
         "min(cpu, -1m)",
         CPU,
@@ -287,11 +133,7 @@ fn types_follow_the_resource_of_the_field() {
         (" \t\n2 ", CPU, "1", "2"),
         ("5E - 4E", MEMORY, "1", "1E"),
     ] {
-        assert_eq!(
-            eval(expression, field, input).unwrap(),
-            result,
-            "{expression}"
-        );
+        assert_eq!(eval(expression, field, input).unwrap(), result, "{expression}");
     }
 }
 
@@ -318,10 +160,7 @@ fn signs_are_exact_intervals() {
     ] {
         assert_eq!(negative_where(expression, CPU), negative, "{expression}");
     }
-    assert_eq!(
-        compile("-cpu", CPU).analysis().sign(),
-        Sign::SometimesNegative
-    );
+    assert_eq!(compile("-cpu", CPU).analysis().sign(), Sign::SometimesNegative);
 }
 
 #[test]
@@ -329,23 +168,12 @@ fn out_of_range_amounts_are_refused() {
     let program = compile("cpu*2", CPU);
     for (input, message) in [
         ("-1", "cpu cannot be -1: it is negative"),
-        (
-            "1e19",
-            "more than 9223372036854775807 cpu is out of range, where cpu is 10000000000000000000",
-        ),
-        (
-            "9223372036854775807",
-            "more than 9223372036854775807 cpu is out of range, where cpu is 9223372036854775807",
-        ),
+        ("1e19", "more than 9223372036854775807 cpu is out of range, where cpu is 10000000000000000000"),
+        ("9223372036854775807", "more than 9223372036854775807 cpu is out of range, where cpu is 9223372036854775807"),
     ] {
-        assert_eq!(
-            program.eval(amount(input)).unwrap_err().to_string(),
-            message
-        );
+        assert_eq!(program.eval(amount(input)).unwrap_err().to_string(), message);
     }
-    let most = compile("cpu", CPU)
-        .eval(amount("9223372036854775807"))
-        .unwrap();
+    let most = compile("cpu", CPU).eval(amount("9223372036854775807")).unwrap();
     assert_eq!(most.human(CPU.resource).to_string(), "9223372036854775807");
 }
 
@@ -400,11 +228,7 @@ error[EX308]: `1e31 + cpu*0` cannot be computed exactly: its numbers are too lar
   = help: use smaller numbers or fewer digits
 "
     );
-    let long = format!(
-        "{} + foo + {}",
-        "1+".repeat(50) + "1",
-        "1+".repeat(50) + "1"
-    );
+    let long = format!("{} + foo + {}", "1+".repeat(50) + "1", "1+".repeat(50) + "1");
     assert_eq!(
         draw(&long, CPU),
         format!(
@@ -425,12 +249,7 @@ error[EX301]: there is no variable `foo`
 
 #[test]
 fn explanations_show_the_arithmetic() {
-    let explain = |expression, field, input| {
-        compile(expression, field)
-            .explain(amount(input))
-            .unwrap()
-            .to_string()
-    };
+    let explain = |expression, field, input| compile(expression, field).explain(amount(input)).unwrap().to_string();
     assert_eq!(
         explain("max(cpu*50%, 50m)", CPU, "600m"),
         "\

@@ -83,12 +83,7 @@ proptest! {
 
 #[test]
 fn fields_are_read_as_they_are_printed() {
-    let names = [
-        "requests.cpu",
-        "requests.memory",
-        "limits.cpu",
-        "limits.memory",
-    ];
+    let names = ["requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
     for (field, name) in Field::ALL.into_iter().zip(names) {
         assert_eq!(field.to_string(), name);
         assert_eq!(name.parse(), Ok(field));

@@ -8,9 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pillion_expr::{
-    Amounts, Container, Field, Input, NamePattern, Outcome, Program, Quantity, Sign, Targets,
-};
+use pillion_expr::{Amounts, Container, Field, Input, NamePattern, Outcome, Program, Quantity, Sign, Targets};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -58,10 +56,7 @@ struct Curve {
 
 impl Side {
     fn amounts(&self) -> Amounts {
-        Amounts {
-            cpu: self.cpu,
-            memory: self.memory,
-        }
+        Amounts { cpu: self.cpu, memory: self.memory }
     }
 }
 
@@ -72,10 +67,7 @@ fn every_story_gives_its_numbers() {
     let mut curves = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             let story: Story = serde_saphyr::from_str(&text).unwrap();
             curves += tell(&story);
@@ -103,11 +95,7 @@ fn tell(story: &Story) -> usize {
         let place = format!("{}, {field}", story.title);
         let program = Program::compile(&case.expression, field).unwrap();
         let input = targets.aggregate(field, mode).unwrap();
-        assert_eq!(
-            input.human(field.resource).to_string(),
-            case.aggregate,
-            "{place}"
-        );
+        assert_eq!(input.human(field.resource).to_string(), case.aggregate, "{place}");
         assert_eq!(evaluated(&program, input), case.result, "{place}");
         if let Some(curve) = &case.curve {
             draw(&program, curve, &place);
@@ -126,15 +114,10 @@ fn draw(program: &Program, curve: &Curve, place: &str) {
         assert_eq!(&evaluated(program, input), result, "{place} at {at}");
     }
     let analysis = program.analysis();
-    let knees: BTreeMap<String, String> = analysis
-        .knees()
-        .map(|knee| (knee.at.to_string(), knee.value.unwrap().to_string()))
-        .collect();
+    let knees: BTreeMap<String, String> =
+        analysis.knees().map(|knee| (knee.at.to_string(), knee.value.unwrap().to_string())).collect();
     assert_eq!(knees, curve.knees, "{place}");
-    let slopes: Vec<String> = analysis
-        .segments()
-        .map(|segment| segment.slope.to_string())
-        .collect();
+    let slopes: Vec<String> = analysis.segments().map(|segment| segment.slope.to_string()).collect();
     assert_eq!(slopes, curve.slopes, "{place}");
     let never_negative = analysis.sign() == Sign::NeverNegative;
     assert_eq!(never_negative, curve.never_negative, "{place}");

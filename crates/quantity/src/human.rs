@@ -34,11 +34,7 @@ impl fmt::Display for Human {
 }
 
 fn cpu(nano: i128) -> String {
-    if nano % UNIT == 0 {
-        (nano / UNIT).to_string()
-    } else {
-        print::decimal(nano)
-    }
+    if nano % UNIT == 0 { (nano / UNIT).to_string() } else { print::decimal(nano) }
 }
 
 fn memory(nano: i128) -> String {
@@ -47,11 +43,7 @@ fn memory(nano: i128) -> String {
     }
     let binary = print::binary(nano / UNIT);
     let decimal = print::decimal(nano);
-    if digits(&decimal) < digits(&binary) {
-        decimal
-    } else {
-        binary
-    }
+    if digits(&decimal) < digits(&binary) { decimal } else { binary }
 }
 
 fn fractional(nano: i128) -> String {

@@ -45,19 +45,11 @@ impl FromStr for Quantity {
             Suffix::Binary { shift } => {
                 let nano = parts.times_two_to(shift);
                 // As Kubernetes does: less than one unit has no binary spelling.
-                let format = if nano > 0 && nano < UNIT {
-                    Format::DecimalSi
-                } else {
-                    Format::BinarySi
-                };
+                let format = if nano > 0 && nano < UNIT { Format::DecimalSi } else { Format::BinarySi };
                 (nano, format)
             }
         };
-        let nano = if parts.negative {
-            -magnitude
-        } else {
-            magnitude
-        };
+        let nano = if parts.negative { -magnitude } else { magnitude };
         Ok(Quantity::from_nano(nano, format))
     }
 }
@@ -87,18 +79,11 @@ impl<'a> Parts<'a> {
         };
         // The shape Kubernetes demands of a suffix before it looks it up: letters, a sign, digits.
         let after_letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-        let after_sign = after_letters
-            .strip_prefix(['+', '-'])
-            .unwrap_or(after_letters);
+        let after_sign = after_letters.strip_prefix(['+', '-']).unwrap_or(after_letters);
         if !split_digits(after_sign).1.is_empty() {
             return Err(ParseError::Malformed);
         }
-        Ok(Self {
-            negative,
-            whole,
-            fraction,
-            suffix,
-        })
+        Ok(Self { negative, whole, fraction, suffix })
     }
 
     fn has_no_digit(&self) -> bool {
@@ -106,10 +91,7 @@ impl<'a> Parts<'a> {
     }
 
     fn digits(&self) -> impl DoubleEndedIterator<Item = i128> {
-        self.whole
-            .bytes()
-            .chain(self.fraction.bytes())
-            .map(|digit| i128::from(digit - b'0'))
+        self.whole.bytes().chain(self.fraction.bytes()).map(|digit| i128::from(digit - b'0'))
     }
 
     /// The magnitude in nano-units, rounded up: every digit before the nano place counts in full,
@@ -134,8 +116,7 @@ impl<'a> Parts<'a> {
             nano = push_digit(nano, 0).ok_or(ParseError::TooLarge)?;
             read += 1;
         }
-        nano.checked_add(i128::from(rounded_off))
-            .ok_or(ParseError::TooLarge)
+        nano.checked_add(i128::from(rounded_off)).ok_or(ParseError::TooLarge)
     }
 
     /// The magnitude in nano-units, rounded up and capped as Kubernetes caps it.
@@ -158,18 +139,12 @@ impl<'a> Parts<'a> {
             fraction /= 10;
         }
         // What does not fit is above the cap as well.
-        whole
-            .saturating_mul(nano_per_digit)
-            .saturating_add(fraction + i128::from(rounded_off))
-            .min(cap)
+        whole.saturating_mul(nano_per_digit).saturating_add(fraction + i128::from(rounded_off)).min(cap)
     }
 }
 
 fn split_digits(text: &str) -> (&str, &str) {
-    let end = text
-        .bytes()
-        .position(|byte| !byte.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     text.split_at(end)
 }
 
@@ -184,10 +159,7 @@ enum Suffix {
 
 impl Suffix {
     fn read(text: &str) -> Result<Self, ParseError> {
-        let decimal = |exponent| Self::Decimal {
-            exponent,
-            format: Format::DecimalSi,
-        };
+        let decimal = |exponent| Self::Decimal { exponent, format: Format::DecimalSi };
         Ok(match text {
             "n" => decimal(-9),
             "u" => decimal(-6),

@@ -116,10 +116,7 @@ impl Quantity {
         let step = resource.step();
         match self.nano.rem_euclid(step) {
             0 => Some(self),
-            over => Some(Self::from_nano(
-                self.nano.checked_add(step - over)?,
-                self.format,
-            )),
+            over => Some(Self::from_nano(self.nano.checked_add(step - over)?, self.format)),
         }
     }
 
@@ -129,11 +126,7 @@ impl Quantity {
     }
 
     const fn kept_format(self, other: Self) -> Format {
-        if self.is_zero() {
-            other.format
-        } else {
-            self.format
-        }
+        if self.is_zero() { other.format } else { self.format }
     }
 }
 

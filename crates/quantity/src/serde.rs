@@ -31,8 +31,7 @@ impl Visitor<'_> for QuantityVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
         // Kubernetes, too, forgives blanks around a quantity in JSON and only there.
         let text = text.trim();
-        text.parse()
-            .map_err(|error| E::custom(format_args!("{text:?}: {error}")))
+        text.parse().map_err(|error| E::custom(format_args!("{text:?}: {error}")))
     }
 
     fn visit_i64<E: de::Error>(self, units: i64) -> Result<Quantity, E> {

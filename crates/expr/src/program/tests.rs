@@ -5,11 +5,7 @@ use super::{MAX_INPUT, OFFSET_BOUND, SLOPE_BOUND, STEEPNESS_BOUND, Stretch};
 
 fn below(bound: i128) -> impl Strategy<Value = i128> {
     // Half of them at the very edge, where an overflow would be.
-    prop_oneof![
-        (0..100_i128).prop_map(move |back| bound - 1 - back),
-        0..bound,
-        0..(1_i128 << 20)
-    ]
+    prop_oneof![(0..100_i128).prop_map(move |back| bound - 1 - back), 0..bound, 0..(1_i128 << 20)]
 }
 
 proptest! {

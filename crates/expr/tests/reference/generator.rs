@@ -50,11 +50,7 @@ impl Generator {
         }
         let depth = self.one_of(&[1, 2, 3, 4, 5]);
         // Now and then anything goes, so that ill-typed expressions are met too.
-        let want = if self.below(10) == 0 {
-            Want::Any
-        } else {
-            Want::Amount
-        };
+        let want = if self.below(10) == 0 { Want::Any } else { Want::Amount };
         self.grow(field.resource, want, depth)
     }
 
@@ -74,10 +70,7 @@ impl Generator {
             sum = Tree::Binary(self.one_of(&['+', '-']), Box::new(sum), Box::new(term));
         }
         match self.below(3) {
-            0 => Tree::Call(
-                self.one_of(&["max", "min"]),
-                vec![sum, self.leaf(resource, Want::Amount)],
-            ),
+            0 => Tree::Call(self.one_of(&["max", "min"]), vec![sum, self.leaf(resource, Want::Amount)]),
             _ => sum,
         }
     }
@@ -117,11 +110,7 @@ impl Generator {
                 Tree::Binary('*', Box::new(left), Box::new(right))
             }
             4 => {
-                let divisor = if want == Want::Any {
-                    Want::Any
-                } else {
-                    Want::Number
-                };
+                let divisor = if want == Want::Any { Want::Any } else { Want::Number };
                 let left = self.grow(resource, want, depth);
                 let right = self.grow(resource, divisor, depth.min(1));
                 Tree::Binary('/', Box::new(left), Box::new(right))
@@ -153,9 +142,8 @@ impl Generator {
             4 => {
                 let exponent = self.below(4);
                 let text = format!("{whole}{}{exponent}", self.one_of(&["e", "E", "e+"]));
-                let value = BigRational::from(
-                    BigInt::from(whole) * BigInt::from(10).pow(u32::try_from(exponent).unwrap()),
-                );
+                let value =
+                    BigRational::from(BigInt::from(whole) * BigInt::from(10).pow(u32::try_from(exponent).unwrap()));
                 return Tree::Number(text, value);
             }
             _ => (whole.to_string(), 1),
@@ -247,9 +235,7 @@ impl Generator {
         for _ in 0..3 {
             let size = self.one_of(&sizes);
             let unit = self.one_of(&[1, 1_000_000, 1_000_000_000]);
-            inputs.push(nano(
-                (i128::from(self.below(size)) * unit).min(crate::LARGEST),
-            ));
+            inputs.push(nano((i128::from(self.below(size)) * unit).min(crate::LARGEST)));
         }
         inputs
     }
@@ -262,8 +248,7 @@ impl Generator {
             let knee = self.one_of(&knees);
             if let Some(at) = knee.checked_mul(Ratio::whole(1_000_000_000)) {
                 inputs.extend(
-                    [at.floor() - 1, at.floor(), at.ceil(), at.ceil() + 1]
-                        .map(|at| nano(at.clamp(0, crate::LARGEST))),
+                    [at.floor() - 1, at.floor(), at.ceil(), at.ceil() + 1].map(|at| nano(at.clamp(0, crate::LARGEST))),
                 );
             }
         }
@@ -294,8 +279,5 @@ impl Generator {
 fn decimal(text: &str) -> BigRational {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: BigInt = format!("0{whole}{fraction}").parse().unwrap();
-    BigRational::new(
-        digits,
-        BigInt::from(10).pow(u32::try_from(fraction.len()).unwrap()),
-    )
+    BigRational::new(digits, BigInt::from(10).pow(u32::try_from(fraction.len()).unwrap()))
 }

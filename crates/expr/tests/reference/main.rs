@@ -29,16 +29,14 @@ const LARGEST: i128 = i64::MAX as i128 * 1_000_000_000;
 #[test]
 fn evaluation_agrees() {
     let seed = setting("PILLION_SEED").unwrap_or_else(seed_from_clock);
-    let count = setting("PILLION_EXPRESSIONS").unwrap_or(20_000);
+    let count = setting("PILLION_EXPRESSIONS").unwrap_or(5_000);
     println!("PILLION_SEED={seed} PILLION_EXPRESSIONS={count}");
     let mut generator = Generator::new(seed);
     let (mut compared, mut refused, mut out_of_bounds, mut negative) = (0_u64, 0_u64, 0_u64, 0_u64);
     for _ in 0..count {
         let field = generator.field();
         let tree = generator.tree(field);
-        let text = generator
-            .print(&tree)
-            .replace('@', variable(field, &mut generator));
+        let text = generator.print(&tree).replace('@', variable(field, &mut generator));
         let wrong = |what: String| panic!("{text:?} for {field}, seed {seed}: {what}");
         match Program::compile(&text, field) {
             Ok(program) => {
@@ -60,9 +58,7 @@ fn evaluation_agrees() {
                 for input in generator.some_inputs() {
                     let value = tree.value(&tree::bind(input)).unwrap();
                     if !value.is_negative() {
-                        wrong(format!(
-                            "refused as always negative, but {input:?} gives {value:?}"
-                        ));
+                        wrong(format!("refused as always negative, but {input:?} gives {value:?}"));
                     }
                 }
             }
@@ -80,10 +76,7 @@ fn evaluation_agrees() {
     );
     assert!(compared > count * 3, "too few values were compared");
     assert!(refused > count / 200, "too few ill-typed expressions");
-    assert!(
-        out_of_bounds <= count / 50,
-        "too many expressions past the bounds"
-    );
+    assert!(out_of_bounds <= count / 50, "too many expressions past the bounds");
 }
 
 #[test]
@@ -96,9 +89,7 @@ fn analysis_is_exact() {
     while checked < count {
         let field = generator.field();
         let tree = generator.tree(field);
-        let text = generator
-            .print(&tree)
-            .replace('@', variable(field, &mut generator));
+        let text = generator.print(&tree).replace('@', variable(field, &mut generator));
         let Ok(program) = Program::compile(&text, field) else {
             skipped += 1;
             assert!(skipped < 1000 + count, "too few expressions compile");
@@ -123,16 +114,9 @@ fn expected(tree: &Tree, field: Field, input: Input) -> Result<Outcome, EvalErro
         return Ok(Outcome::Unlimited);
     }
     if value.is_negative() {
-        let nano = value
-            .infinite
-            .is_zero()
-            .then(|| &value.finite * units(1_000_000_000));
+        let nano = value.infinite.is_zero().then(|| &value.finite * units(1_000_000_000));
         let result = nano.map(|nano| tree::quantity(&nano.floor()));
-        return Err(EvalError::Negative {
-            input,
-            result,
-            resource,
-        });
+        return Err(EvalError::Negative { input, result, resource });
     }
     let steps = &value.finite * units(1_000_000_000) / units(resource.step());
     let nano = steps.ceil() * units(resource.step());
@@ -149,10 +133,7 @@ fn explanation_agrees(program: &Program, tree: &Tree, input: Input) {
     assert_eq!(explanation.result, program.eval(input));
     let expected = tree.value(&tree::bind(input)).unwrap();
     let shown = Value::from(explanation.root.value);
-    assert_eq!(
-        (shown.finite, shown.infinite),
-        (expected.finite, expected.infinite)
-    );
+    assert_eq!((shown.finite, shown.infinite), (expected.finite, expected.infinite));
 }
 
 fn variable(field: Field, generator: &mut Generator) -> &'static str {
@@ -168,18 +149,12 @@ fn big(ratio: pillion_expr::Ratio) -> BigRational {
 }
 
 fn nano(nano: i128) -> Input {
-    Input::Amount(Quantity::from_nano(
-        nano,
-        pillion_quantity::Format::DecimalSi,
-    ))
+    Input::Amount(Quantity::from_nano(nano, pillion_quantity::Format::DecimalSi))
 }
 
 fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")),
-    )
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")))
 }
 
 fn seed_from_clock() -> u64 {

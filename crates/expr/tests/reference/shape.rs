@@ -8,18 +8,9 @@ use crate::big;
 use crate::generator::{Domain, Generator};
 use crate::tree::{Tree, Value, units};
 
-pub(crate) fn check(
-    program: &Program,
-    tree: &Tree,
-    domain: Domain,
-    generator: &mut Generator,
-) -> Result<(), String> {
+pub(crate) fn check(program: &Program, tree: &Tree, domain: Domain, generator: &mut Generator) -> Result<(), String> {
     let naive = |at: &BigRational| {
-        let variable = Value {
-            finite: at.clone(),
-            infinite: BigRational::zero(),
-            amount: true,
-        };
+        let variable = Value { finite: at.clone(), infinite: BigRational::zero(), amount: true };
         tree.value(&variable).unwrap().finite
     };
     segments_are_straight(program, &naive)?;
@@ -28,10 +19,7 @@ pub(crate) fn check(
     negative_is_exact(program, &naive, generator)
 }
 
-fn segments_are_straight(
-    program: &Program,
-    naive: &impl Fn(&BigRational) -> BigRational,
-) -> Result<(), String> {
+fn segments_are_straight(program: &Program, naive: &impl Fn(&BigRational) -> BigRational) -> Result<(), String> {
     let analysis = program.analysis();
     let mut last: Option<(Option<Ratio>, Ratio)> = None;
     for segment in analysis.segments() {
@@ -56,10 +44,7 @@ fn segments_are_straight(
         }
         last = Some((segment.to, segment.slope));
     }
-    let slopes: Vec<_> = analysis
-        .segments()
-        .map(|segment| segment.slope.signum())
-        .collect();
+    let slopes: Vec<_> = analysis.segments().map(|segment| segment.slope.signum()).collect();
     let direction = match (slopes.contains(&1), slopes.contains(&-1)) {
         (false, false) => Direction::Constant,
         (true, false) => Direction::Rising,
@@ -76,19 +61,13 @@ fn segments_are_straight(
 }
 
 fn growth_is_the_limit(program: &Program, tree: &Tree) -> Result<(), String> {
-    let limit = tree
-        .value(&crate::tree::bind(pillion_expr::Input::Unlimited))
-        .unwrap();
+    let limit = tree.value(&crate::tree::bind(pillion_expr::Input::Unlimited)).unwrap();
     let right = match program.analysis().growth() {
         Growth::Unlimited => limit.infinite.is_positive(),
         Growth::Falls => limit.infinite.is_negative(),
         Growth::Settles(value) => limit.infinite.is_zero() && limit.finite == big(value),
     };
-    if right {
-        Ok(())
-    } else {
-        Err(format!("the growth is wrong: {limit:?}"))
-    }
+    if right { Ok(()) } else { Err(format!("the growth is wrong: {limit:?}")) }
 }
 
 fn range_is_exact(
@@ -101,12 +80,7 @@ fn range_is_exact(
     let range = analysis.range(from, to).ok_or("there is no range")?;
     let mut points = vec![from];
     points.extend(to);
-    points.extend(
-        analysis
-            .knees()
-            .map(|knee| knee.at)
-            .filter(|at| *at > from && to.is_none_or(|to| *at < to)),
-    );
+    points.extend(analysis.knees().map(|knee| knee.at).filter(|at| *at > from && to.is_none_or(|to| *at < to)));
     let values: Vec<BigRational> = points.iter().map(|at| naive(&big(*at))).collect();
     let open = to.is_none();
     let growth = analysis.growth();
@@ -128,8 +102,7 @@ fn range_is_exact(
     }
     let end = to.map_or(big(from) + units(1 << 40), big);
     for _ in 0..8 {
-        let at = big(from)
-            + (&end - big(from)) * units(i128::from(generator.below(1 << 20))) / units(1 << 20);
+        let at = big(from) + (&end - big(from)) * units(i128::from(generator.below(1 << 20))) / units(1 << 20);
         let value = naive(&at);
         let below = matches!(range.low, Extreme::Finite { value: low, .. } if value < big(low));
         let above = matches!(range.high, Extreme::Finite { value: high, .. } if value > big(high));
@@ -162,11 +135,7 @@ fn negative_is_exact(
         if interval.from_included {
             same("the start of an interval", &interval.from, &Ratio::ZERO)?;
         } else {
-            same(
-                "the value where it begins",
-                &naive(&big(interval.from)),
-                &units(0),
-            )?;
+            same("the value where it begins", &naive(&big(interval.from)), &units(0))?;
         }
         if let Some(to) = interval.to {
             same("the value where it ends", &naive(&big(to)), &units(0))?;
@@ -189,14 +158,9 @@ fn negative_is_exact(
 
 fn contains(interval: &Interval, at: &BigRational) -> bool {
     let from = big(interval.from);
-    (*at > from || (interval.from_included && *at == from))
-        && interval.to.is_none_or(|to| *at < big(to))
+    (*at > from || (interval.from_included && *at == from)) && interval.to.is_none_or(|to| *at < big(to))
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, naive: &T) -> Result<(), String> {
-    if ours == naive {
-        Ok(())
-    } else {
-        Err(format!("{what} is {ours:?}, not {naive:?}"))
-    }
+    if ours == naive { Ok(()) } else { Err(format!("{what} is {ours:?}, not {naive:?}")) }
 }

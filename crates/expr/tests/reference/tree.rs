@@ -31,11 +31,8 @@ pub(crate) enum Fault {
 }
 
 /// An expression with two faults may be refused for either, whichever is found first.
-pub(crate) const FAULTS: [ErrorCode; 3] = [
-    ErrorCode::ProductOfAmounts,
-    ErrorCode::DivisorNotNumber,
-    ErrorCode::DivisionByZero,
-];
+pub(crate) const FAULTS: [ErrorCode; 3] =
+    [ErrorCode::ProductOfAmounts, ErrorCode::DivisorNotNumber, ErrorCode::DivisionByZero];
 
 impl Value {
     pub(crate) fn is_negative(&self) -> bool {
@@ -43,11 +40,7 @@ impl Value {
     }
 
     fn scaled(self, factor: &BigRational) -> Self {
-        Self {
-            finite: self.finite * factor,
-            infinite: self.infinite * factor,
-            amount: self.amount,
-        }
+        Self { finite: self.finite * factor, infinite: self.infinite * factor, amount: self.amount }
     }
 
     fn is_above(&self, other: &Self) -> bool {
@@ -58,18 +51,12 @@ impl Value {
 impl From<pillion_expr::Value> for Value {
     fn from(value: pillion_expr::Value) -> Self {
         match value {
-            pillion_expr::Value::Number(value) => Self {
-                finite: crate::big(value),
-                infinite: BigRational::zero(),
-                amount: false,
-            },
-            pillion_expr::Value::Amount {
-                finite, infinite, ..
-            } => Self {
-                finite: crate::big(finite),
-                infinite: crate::big(infinite),
-                amount: true,
-            },
+            pillion_expr::Value::Number(value) => {
+                Self { finite: crate::big(value), infinite: BigRational::zero(), amount: false }
+            }
+            pillion_expr::Value::Amount { finite, infinite, .. } => {
+                Self { finite: crate::big(finite), infinite: crate::big(infinite), amount: true }
+            }
         }
     }
 }
@@ -88,28 +75,19 @@ pub(crate) fn bind(input: Input) -> Value {
         Input::Amount(amount) => (units(amount.nano()) / units(1_000_000_000), units(0)),
         Input::Unlimited => (units(0), units(1)),
     };
-    Value {
-        finite,
-        infinite,
-        amount: true,
-    }
+    Value { finite, infinite, amount: true }
 }
 
 impl Tree {
     pub(crate) fn value(&self, variable: &Value) -> Result<Value, Fault> {
-        let constant = |value: &BigRational, amount| Value {
-            finite: value.clone(),
-            infinite: BigRational::zero(),
-            amount,
-        };
+        let constant =
+            |value: &BigRational, amount| Value { finite: value.clone(), infinite: BigRational::zero(), amount };
         match self {
             Self::Number(_, value) => Ok(constant(value, false)),
             Self::Quantity(_, value) => Ok(constant(value, true)),
             Self::Variable => Ok(variable.clone()),
             Self::Negate(inner) => Ok(inner.value(variable)?.scaled(&units(-1))),
-            Self::Binary(operator, left, right) => {
-                binary(*operator, left.value(variable)?, right.value(variable)?)
-            }
+            Self::Binary(operator, left, right) => binary(*operator, left.value(variable)?, right.value(variable)?),
             Self::Call(name, arguments) => {
                 let mut values = Vec::new();
                 for argument in arguments {
@@ -118,13 +96,7 @@ impl Tree {
                 let amount = values.iter().any(|value| value.amount);
                 let chosen = values
                     .into_iter()
-                    .reduce(|best, next| {
-                        if next.is_above(&best) == (*name == "max") {
-                            next
-                        } else {
-                            best
-                        }
-                    })
+                    .reduce(|best, next| if next.is_above(&best) == (*name == "max") { next } else { best })
                     .unwrap();
                 Ok(Value { amount, ..chosen })
             }
@@ -141,11 +113,7 @@ fn binary(operator: char, left: Value, right: Value) -> Result<Value, Fault> {
         '/' if right.finite.is_zero() => Err(Fault::Zero),
         '/' => Ok(left.scaled(&right.finite.recip())),
         _ => {
-            let right = if operator == '-' {
-                right.scaled(&units(-1))
-            } else {
-                right
-            };
+            let right = if operator == '-' { right.scaled(&units(-1)) } else { right };
             Ok(Value {
                 finite: left.finite + right.finite,
                 infinite: left.infinite + right.infinite,

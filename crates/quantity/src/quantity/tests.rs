@@ -73,16 +73,9 @@ fn people_read_the_suffix_they_would_write() {
     ] {
         let quantity = quantity(text);
         assert_eq!(quantity.human(Resource::Cpu).to_string(), cpu, "{text}");
-        assert_eq!(
-            quantity.human(Resource::Memory).to_string(),
-            memory,
-            "{text}"
-        );
+        assert_eq!(quantity.human(Resource::Memory).to_string(), memory, "{text}");
     }
-    assert_eq!(
-        format!("[{:>6}]", quantity("300m").human(Resource::Cpu)),
-        "[  300m]"
-    );
+    assert_eq!(format!("[{:>6}]", quantity("300m").human(Resource::Cpu)), "[  300m]");
     assert_eq!(format!("[{:<6}]", quantity("1.5Ki")), "[1536  ]");
 }
 
@@ -92,11 +85,7 @@ fn value_and_milli_value_round_away_from_zero() {
         ("1.1111111111", 2, 1112),
         ("-1.1111111111", -2, -1112),
         ("-0.1n", -1, -1),
-        (
-            "1000E",
-            1_000_000_000_000_000_000_000,
-            1_000_000_000_000_000_000_000_000,
-        ),
+        ("1000E", 1_000_000_000_000_000_000_000, 1_000_000_000_000_000_000_000_000),
     ] {
         assert_eq!(quantity(text).value(), value, "{text}");
         assert_eq!(quantity(text).milli_value(), milli, "{text}");
@@ -114,10 +103,7 @@ fn refusals_name_their_cause() {
         (".Ei", ParseError::NoDigits),
         ("1e4294967299", ParseError::Exponent),
         ("1e30", ParseError::TooLarge),
-        (
-            "170141183460469231731687303715.884105728",
-            ParseError::TooLarge,
-        ),
+        ("170141183460469231731687303715.884105728", ParseError::TooLarge),
     ] {
         assert_eq!(text.parse::<Quantity>(), Err(cause), "{text}");
     }
@@ -138,10 +124,7 @@ fn a_long_text_is_read_in_one_pass() {
     assert_eq!(quantity(&format!("{zeros}7")).nano(), 7_000_000_000);
     assert_eq!(quantity(&format!("0.{zeros}1Ei")).nano(), 1);
     assert_eq!(quantity("1e-2147483648").nano(), 1);
-    assert_eq!(
-        "1e2147483647".parse::<Quantity>(),
-        Err(ParseError::TooLarge)
-    );
+    assert_eq!("1e2147483647".parse::<Quantity>(), Err(ParseError::TooLarge));
     assert_eq!(quantity("0e2147483647").nano(), 0);
 }
 
@@ -172,11 +155,7 @@ fn any_quantity() -> impl Strategy<Value = Quantity> {
         (any::<i32>(), 0_u32..19).prop_map(|(n, zeros)| i128::from(n) * 10_i128.pow(zeros)),
         (any::<i32>(), 0_u32..32).prop_map(|(n, shift)| (i128::from(n) * 1_000_000_000) << shift),
     ];
-    let format = prop_oneof![
-        Just(Format::DecimalSi),
-        Just(Format::BinarySi),
-        Just(Format::DecimalExponent)
-    ];
+    let format = prop_oneof![Just(Format::DecimalSi), Just(Format::BinarySi), Just(Format::DecimalExponent)];
     (nano, format).prop_map(|(nano, format)| Quantity::from_nano(nano, format))
 }
 

@@ -24,16 +24,9 @@ const GOLDEN: &str = include_str!("golden.jsonl");
 
 #[test]
 fn golden() {
-    let verdicts: Vec<Verdict> = GOLDEN
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert!(
-        verdicts.len() >= 300,
-        "the golden table has shrunk to {} lines",
-        verdicts.len()
-    );
+    let verdicts: Vec<Verdict> =
+        GOLDEN.lines().filter(|line| !line.starts_with('#')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(verdicts.len() >= 300, "the golden table has shrunk to {} lines", verdicts.len());
     complain(verdicts.iter().filter_map(Verdict::objection).collect());
 }
 
@@ -42,19 +35,14 @@ fn differential() {
     let seed = number_from_environment("PILLION_SEED").unwrap_or_else(seed_from_clock);
     let count = number_from_environment("PILLION_QUANTITIES").unwrap_or(10_000);
     println!("PILLION_SEED={seed} PILLION_QUANTITIES={count}");
-    let texts: Vec<String> = Texts::new(seed)
-        .take(usize::try_from(count).unwrap())
-        .collect();
+    let texts: Vec<String> = Texts::new(seed).take(usize::try_from(count).unwrap()).collect();
     let verdicts = ask_kubernetes(&texts);
     assert_eq!(verdicts.len(), texts.len(), "one answer for each text");
     for (verdict, text) in verdicts.iter().zip(&texts) {
         assert_eq!(verdict.text_in(), text, "answers come in order");
     }
     let legal = verdicts.iter().filter(|verdict| verdict.is_ok()).count();
-    let far = verdicts
-        .iter()
-        .filter(|verdict| verdict.is_refused_by_us())
-        .count();
+    let far = verdicts.iter().filter(|verdict| verdict.is_refused_by_us()).count();
     println!("{legal} of {count} legal to Kubernetes, {far} of them too large for us");
     assert!(
         legal > texts.len() / 2 && legal < texts.len() * 19 / 20 && far < texts.len() / 10,
@@ -68,11 +56,7 @@ fn complain(objections: Vec<String>) {
         objections.is_empty(),
         "{} differ from Kubernetes:\n{}",
         objections.len(),
-        objections
-            .into_iter()
-            .take(20)
-            .collect::<Vec<_>>()
-            .join("\n")
+        objections.into_iter().take(20).collect::<Vec<_>>().join("\n")
     );
 }
 
@@ -84,20 +68,13 @@ fn ask_kubernetes(texts: &[String]) -> Vec<Verdict> {
         .spawn()
         .unwrap_or_else(|error| panic!("cannot run {}: {error}", program.display()));
     let mut stdin = child.stdin.take().unwrap();
-    let lines: String = texts
-        .iter()
-        .map(|text| serde_json::to_string(text).unwrap() + "\n")
-        .collect();
+    let lines: String = texts.iter().map(|text| serde_json::to_string(text).unwrap() + "\n").collect();
     // The program answers while it reads, so somebody else must write.
     let writer = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
     assert!(output.status.success(), "{} failed", program.display());
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn program() -> PathBuf {
@@ -119,10 +96,7 @@ fn program() -> PathBuf {
 
 fn number_from_environment(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")),
-    )
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")))
 }
 
 fn seed_from_clock() -> u64 {

@@ -1,11 +1,9 @@
 //! Quantity texts, legal and not, from a seed.
 
-const SUFFIXES: [&str; 16] = [
-    "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
-];
+const SUFFIXES: [&str; 16] = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const STRAY: [&str; 24] = [
-    "K", "ki", "mi", "B", "MB", "MiB", "i", "e", "E+", "e-", "%", "x", " ", "\t", "é", "_", "-",
-    "+", ".", "Kim", "mm", "e3m", "e1.5", "EiE",
+    "K", "ki", "mi", "B", "MB", "MiB", "i", "e", "E+", "e-", "%", "x", " ", "\t", "é", "_", "-", "+", ".", "Kim", "mm",
+    "e3m", "e1.5", "EiE",
 ];
 const EDGES: [&str; 14] = [
     "9223372036854775807",
@@ -103,9 +101,7 @@ impl Texts {
 
     /// The Go library needs time and memory without bound for exponents such as `e-999999999`.
     fn is_harmless(text: &str) -> bool {
-        text.rsplit(['e', 'E'])
-            .next()
-            .is_none_or(|tail| tail.len() == text.len() || tail.len() <= 4)
+        text.rsplit(['e', 'E']).next().is_none_or(|tail| tail.len() == text.len() || tail.len() <= 4)
     }
 
     fn suffix(&mut self) -> String {

@@ -34,9 +34,7 @@ impl Verdict {
 
     /// What is wrong, if anything is.
     pub(crate) fn objection(&self) -> Option<String> {
-        self.judge()
-            .err()
-            .map(|why| format!("{:?}: {why}; Kubernetes says {self:?}", self.input))
+        self.judge().err().map(|why| format!("{:?}: {why}; Kubernetes says {self:?}", self.input))
     }
 
     fn judge(&self) -> Result<(), String> {
@@ -56,26 +54,18 @@ impl Verdict {
         same("nano", Some(&nano), self.nano.as_ref())?;
         same("format", name(ours.format()), self.format.as_str())?;
         let printed = ours.to_string();
-        same(
-            "canonical",
-            self.as_kubernetes_prints(&printed).as_str(),
-            self.canonical.as_str(),
-        )?;
+        same("canonical", self.as_kubernetes_prints(&printed).as_str(), self.canonical.as_str())?;
         if self.text != self.canonical {
             // The library keeps a text it takes to be canonical already.
             same("String()", &self.input, &self.text)?;
         }
-        let again: Quantity = printed
-            .parse()
-            .map_err(|error| format!("{printed}: {error}"))?;
+        let again: Quantity = printed.parse().map_err(|error| format!("{printed}: {error}"))?;
         same("printed and read again", again.nano(), ours.nano())?;
         same("printed twice", &again.to_string(), &printed)?;
         // Value() and MilliValue() misround negative fractions and wrap where they overflow.
         if ours.nano() >= 0 {
-            for (what, ours, theirs) in [
-                ("value", ours.value(), self.value),
-                ("milli", ours.milli_value(), self.milli),
-            ] {
+            for (what, ours, theirs) in [("value", ours.value(), self.value), ("milli", ours.milli_value(), self.milli)]
+            {
                 if ours <= i128::from(i64::MAX) {
                     same(what, ours, i128::from(theirs))?;
                 }
@@ -87,10 +77,9 @@ impl Verdict {
     /// The two refusals the crate documents, and nothing else.
     fn may_be_refused(&self, error: ParseError) -> bool {
         match error {
-            ParseError::TooLarge => self
-                .nano
-                .as_ref()
-                .is_none_or(|nano| nano.trim_start_matches('-').parse::<i128>().is_err()),
+            ParseError::TooLarge => {
+                self.nano.as_ref().is_none_or(|nano| nano.trim_start_matches('-').parse::<i128>().is_err())
+            }
             ParseError::Exponent => {
                 let at = self.input.find(['e', 'E']).unwrap();
                 let exponent: i64 = self.input[at + 1..].parse().unwrap();
@@ -109,27 +98,15 @@ impl Verdict {
                     mantissa = shorter;
                     lost = true;
                 }
-                if lost {
-                    mantissa.to_owned()
-                } else {
-                    ours.to_owned()
-                }
+                if lost { mantissa.to_owned() } else { ours.to_owned() }
             }
             _ => ours.to_owned(),
         }
     }
 }
 
-fn same<T: Copy + PartialEq + std::fmt::Debug>(
-    what: &str,
-    ours: T,
-    theirs: T,
-) -> Result<(), String> {
-    if ours == theirs {
-        Ok(())
-    } else {
-        Err(format!("{what} is {ours:?}, not {theirs:?}"))
-    }
+fn same<T: Copy + PartialEq + std::fmt::Debug>(what: &str, ours: T, theirs: T) -> Result<(), String> {
+    if ours == theirs { Ok(()) } else { Err(format!("{what} is {ours:?}, not {theirs:?}")) }
 }
 
 fn name(format: Format) -> &'static str {
