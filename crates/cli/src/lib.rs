@@ -1,0 +1,86 @@
+//! The command line: how people ask what Pillion would do, and why.
+//!
+//! - [`main`]: reads the command line, runs the verb, turns its [`Ending`] into an exit status.
+//! - `expr`: the workbench for resource expressions.
+//!
+//! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
+//! is in the pure crates, the same functions the webhook calls.
+#![forbid(unsafe_code)]
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+mod expr;
+
+/// Look after the sidecars of a Kubernetes cluster.
+#[derive(Parser)]
+#[command(name = "pillion", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Try, explain, check and draw resource expressions.
+    #[command(subcommand, arg_required_else_help = true)]
+    Expr(expr::Verb),
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// How a verb ended, where it ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// Nothing to complain about: status 0.
+    Fine,
+    /// Something was found, and said: status 1.
+    Finding,
+}
+
+/// Where a verb writes.
+struct Streams<'a> {
+    /// Data.
+    out: &'a mut dyn Write,
+    /// Talk.
+    err: &'a mut dyn Write,
+}
+
+/// The program: 0 fine, 1 a finding, 2 wrong usage.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    let mut streams = Streams { out: &mut out, err: &mut err };
+    let Verb::Expr(verb) = arguments.verb;
+    match expr::run(&verb, &mut streams) {
+        Ok(Ending::Fine) => ExitCode::SUCCESS,
+        Ok(Ending::Finding) => ExitCode::from(1),
+        // `pillion … | head`: whoever reads has enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(streams.err, "error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}
