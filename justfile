@@ -47,6 +47,11 @@ test *ARGS: (tools "gates")
     {{ with_gates }} cargo nextest run --locked --workspace --exclude pillion-e2e {{ ARGS }}
     cargo test --quiet --locked --workspace --exclude pillion-e2e --doc
 
+# Fuzz TARGET (`ls fuzz/fuzz_targets`) for SECONDS with a nightly compiler; a finding stays in `fuzz/artifacts`.
+fuzz TARGET SECONDS='60': (tools "fuzz")
+    PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- fuzz --path):$PATH" \
+        cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time={{ SECONDS }} -max_len=8192
+
 # Pack the test images.
 images:
     cargo xtask image

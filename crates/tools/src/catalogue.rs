@@ -9,6 +9,8 @@ pub enum Group {
     Bed,
     /// The Helm chart.
     Chart,
+    /// Fuzzing, with a nightly compiler.
+    Fuzz,
 }
 
 /// How a tool is made.
@@ -160,6 +162,12 @@ pub const CATALOGUE: &[Tool] = &[
         },
         cold_seconds: 170,
     },
+    Tool {
+        name: "cargo-fuzz",
+        group: Group::Fuzz,
+        recipe: Recipe::Cargo { version: "0.13.2", features: "" },
+        cold_seconds: 60,
+    },
 ];
 
 /// A Debian package and a file that shows it is installed.
@@ -183,6 +191,6 @@ const BED_PACKAGES: &[Debian] = &[
 pub fn debian_packages(group: Group) -> &'static [Debian] {
     match group {
         Group::Bed => BED_PACKAGES,
-        Group::Gates | Group::Chart => &[],
+        Group::Gates | Group::Chart | Group::Fuzz => &[],
     }
 }

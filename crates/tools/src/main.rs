@@ -32,6 +32,8 @@ enum Purpose {
     Bed,
     /// Helm.
     Chart,
+    /// cargo-fuzz.
+    Fuzz,
 }
 
 impl From<Purpose> for Group {
@@ -40,6 +42,7 @@ impl From<Purpose> for Group {
             Purpose::Gates => Group::Gates,
             Purpose::Bed => Group::Bed,
             Purpose::Chart => Group::Chart,
+            Purpose::Fuzz => Group::Fuzz,
         }
     }
 }
