@@ -45,11 +45,13 @@ fn examples(page: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_prints_what_the_page_says() {
-    let page = fs::read_to_string(docs().join("resource-expressions.md")).expect("the page is there");
-    let examples = examples(&page);
-    assert_eq!(examples.len(), 14, "commands found on the page");
-    for (command, printed) in examples {
-        assert_eq!(run(&command), printed, "{command}");
+    for (page, commands) in [("resource-expressions.md", 14), ("../README.md", 2)] {
+        let text = fs::read_to_string(docs().join(page)).expect("the page is there");
+        let examples = examples(&text);
+        assert_eq!(examples.len(), commands, "commands found on {page}");
+        for (command, printed) in examples {
+            assert_eq!(run(&command), printed, "{page}: {command}");
+        }
     }
 }
 
