@@ -53,7 +53,9 @@ impl Target {
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        write!(stream, "GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.path, self.authority)?;
+        // In one write: a server that answers the first bytes and closes would break a second one.
+        let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.path, self.authority);
+        stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
         Ok(answer)

@@ -1,6 +1,7 @@
 //! The subcommands tests `exec` in a container.
 
 use std::fs;
+use std::io::{Read, Write};
 
 use rustix::process::Signal;
 
@@ -42,6 +43,23 @@ fn probe_fails_where_nobody_listens() {
     let (code, stdout, stderr) = run_to_end(testapp().args(["probe", &format!("http://127.0.0.1:{port}/")]));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.starts_with(&format!("Error: cannot get http://127.0.0.1:{port}/\n")), "{stderr}");
+}
+
+#[test]
+fn probe_hears_a_server_that_answers_the_first_bytes_and_closes() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let read = connection.read(&mut [0; 1024]).unwrap();
+        connection.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\nspeak TLS").unwrap();
+        read
+    });
+    let (code, stdout, _) = run_to_end(testapp().args(["probe", &url]));
+    assert_eq!((code, stdout.as_str()), (Some(1), "speak TLS"));
+    let authority = url.trim_start_matches("http://").trim_end_matches('/');
+    let request = format!("GET / HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+    assert_eq!(server.join().unwrap(), request.len());
 }
 
 #[test]
