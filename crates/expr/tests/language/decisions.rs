@@ -1,50 +1,8 @@
 //! What `OpenKruise` does with an expression, and what we decided to do instead.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
-use pillion_expr::{Error, ErrorCode, EvalError, Field, Growth, Input, Program};
+use pillion_expr::{ErrorCode, Growth};
 
-const CPU: Field = Field::LIMITS_CPU;
-const MEMORY: Field = Field::LIMITS_MEMORY;
-
-fn compile(expression: &str, field: Field) -> Program {
-    Program::compile(expression, field).unwrap_or_else(|error| unreachable_render(&error, expression, field))
-}
-
-#[expect(clippy::panic, reason = "a test that shows the caret is easier to mend")]
-fn unreachable_render(error: &Error, expression: &str, field: Field) -> ! {
-    panic!("{}", error.render(expression, &field.to_string()))
-}
-
-fn amount(text: &str) -> Input {
-    match text {
-        "unlimited" => Input::Unlimited,
-        text => Input::Amount(text.parse().unwrap()),
-    }
-}
-
-fn eval(expression: &str, field: Field, input: &str) -> Result<String, EvalError> {
-    let outcome = compile(expression, field).eval(amount(input))?;
-    Ok(outcome.human(field.resource).to_string())
-}
-
-fn refusal(expression: &str, field: Field) -> (ErrorCode, String, String) {
-    let error = Program::compile(expression, field).unwrap_err();
-    let token = error.span.of(expression).to_owned();
-    (error.code, token, error.help)
-}
-
-fn negative_where(expression: &str, field: Field) -> Vec<String> {
-    compile(expression, field)
-        .analysis()
-        .negative()
-        .iter()
-        .map(|interval| {
-            let bracket = if interval.from_included { '[' } else { '(' };
-            let to = interval.to.map_or("∞".to_owned(), |to| to.to_string());
-            format!("{bracket}{}, {to})", interval.from)
-        })
-        .collect()
-}
+use crate::asking::{CPU, MEMORY, compile, eval, negative_where, refusal};
 
 /// The twelve texts `OpenKruise` turns into 0 without a word.
 #[test]
