@@ -110,7 +110,7 @@ impl Curve {
     }
 
     fn combine(&self, other: &Self, lines: impl Fn(Line, Line) -> Option<Line>) -> Result<Self, Trouble> {
-        let mut result = Self { pieces: Vec::new() };
+        let mut result = self.room_beside(other);
         for stretch in stretches(&self.pieces, &other.pieces) {
             let line = lines(stretch.left, stretch.right);
             result.push(stretch.start, line.ok_or(Trouble::Precision)?)?;
@@ -119,7 +119,7 @@ impl Curve {
     }
 
     pub(crate) fn follow(&self, other: &Self, follow: Follow) -> Result<Self, Trouble> {
-        let mut result = Self { pieces: Vec::new() };
+        let mut result = self.room_beside(other);
         // The sign of left minus right where a stretch begins. Both are continuous, so each
         // stretch knows it from the one before.
         let mut sign = None;
@@ -151,6 +151,11 @@ impl Curve {
             });
         }
         Ok(result)
+    }
+
+    /// An empty curve with room for the pieces of both.
+    fn room_beside(&self, other: &Self) -> Self {
+        Self { pieces: Vec::with_capacity((self.pieces.len() + other.pieces.len()).min(MAX_PIECES)) }
     }
 
     fn push(&mut self, start: Ratio, line: Line) -> Result<(), Trouble> {
