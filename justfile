@@ -57,7 +57,7 @@ images:
     cargo xtask image
 
 # A real Kubernetes for you: `just bed up --node --fleet 100 --metrics`, `just bed status`, `just bed kubectl …`, `just bed down`.
-[positional-arguments]
+[positional-arguments, no-exit-message]
 @bed VERB *ARGS:
     {{ if VERB == "up" { "cargo xtask image" } else { "true" } }}
     cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
