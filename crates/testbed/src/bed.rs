@@ -90,12 +90,8 @@ impl Bed {
         self.cluster.client().await
     }
 
-    /// Names of all parts, as the signalling methods take them.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
-        self.parts.keys().map(String::as_str)
-    }
-
-    /// Signals a part and, where the signal ends it, waits for its end.
+    /// Signals a part (`etcd`, `kube-apiserver`, `kubelet`, …: the names of the log files) and, where the signal ends
+    /// it, waits for its end.
     pub async fn signal(&mut self, part: &str, signal: Signal) -> Result<(), Error> {
         self.keeper.signal(part, signal)?;
         if matches!(signal, Signal::Terminate | Signal::Kill) {

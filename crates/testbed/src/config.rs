@@ -19,7 +19,6 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Fleet {
     pub(crate) nodes: usize,
-    pub(crate) pods_per_node: usize,
     pub(crate) image_delay: Duration,
 }
 
@@ -75,14 +74,7 @@ impl Config {
 impl Fleet {
     /// So many simulated nodes, each with room for 500 pods, and a second from a changed image to the new container.
     pub fn of(nodes: usize) -> Self {
-        Self { nodes, pods_per_node: 500, image_delay: Duration::from_secs(1) }
-    }
-
-    /// How many pods fit on a node.
-    #[must_use]
-    pub fn pods_per_node(mut self, pods: usize) -> Self {
-        self.pods_per_node = pods;
-        self
+        Self { nodes, image_delay: Duration::from_secs(1) }
     }
 
     /// How long a container with a changed image is not running. A pod may ask for its own with the annotation

@@ -121,6 +121,19 @@ async fn a_killed_api_server_comes_back_with_what_it_had() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_frozen_etcd_stalls_the_api_server_until_it_thaws() -> Result<()> {
+    let mut bed = Bed::start(Config::control_plane("frozen")).await?;
+    let namespaces = Api::<Namespace>::all(bed.client().await?);
+    bed.signal("etcd", Signal::Freeze).await?;
+    let stalled = tokio::time::timeout(Duration::from_secs(2), namespaces.get("default")).await;
+    assert!(stalled.is_err(), "a consistent read needs etcd: {stalled:?}");
+    bed.signal("etcd", Signal::Thaw).await?;
+    assert_eq!(namespaces.get("default").await?.metadata.name.as_deref(), Some("default"));
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_second_api_server_serves_the_same_objects() -> Result<()> {
     let bed = Bed::start(Config::control_plane("pair").with_second_api_server()).await?;
     let shared = Namespace {

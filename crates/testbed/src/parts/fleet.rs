@@ -14,6 +14,8 @@ use crate::pki::{Authority, Identity};
 use crate::site::Site;
 
 const PORT: u16 = 10250;
+/// Room of a simulated node; a real kubelet's is 110, but the number costs nothing here.
+const PODS_PER_NODE: &str = "500";
 /// Addresses of simulated pods: a range reserved for benchmarks, never routed here, large enough for 100,000 pods.
 const POD_ADDRESSES: &str = "198.18.0.0/15";
 
@@ -81,7 +83,7 @@ pub(crate) fn nodes(fleet: &Fleet) -> Result<Vec<Node>, Error> {
     (0..fleet.nodes)
         .map(|number| {
             let name = format!("fleet-{number}");
-            let size = json!({"cpu": "64", "memory": "256Gi", "pods": fleet.pods_per_node.to_string()});
+            let size = json!({"cpu": "64", "memory": "256Gi", "pods": PODS_PER_NODE});
             let node = json!({
                 "apiVersion": "v1", "kind": "Node",
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "pillion.dev/node": "fleet"},
