@@ -12,32 +12,58 @@ use anyhow::Context;
 use crate::finding::Finding;
 use crate::tidy::map::CRATES;
 use crate::workspace::Workspace;
+use crate::yaml;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
 
+/// A committed file that follows from code.
+struct Generated {
+    path: &'static str,
+    /// What it should be, given what it is.
+    fresh: fn(&Workspace, Option<&str>) -> anyhow::Result<String>,
+}
+
+const GENERATED: &[Generated] = &[
+    Generated { path: ARCHITECTURE, fresh: architecture },
+    Generated {
+        path: "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml",
+        fresh: |_, _| yaml::generated(&pillion_api::sidecar_set_crd()),
+    },
+    Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
+];
+
 /// Compares every generated file with what it should be.
 pub fn check(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
-    let current = read(&workspace.root.join(ARCHITECTURE))?;
-    Ok(match architecture(workspace, current.as_deref()) {
-        Err(error) => vec![Finding::of_file(ARCHITECTURE, format!("{error:#}"))],
-        Ok(fresh) if current.as_deref() != Some(&fresh) => {
-            vec![Finding::of_file(ARCHITECTURE, "is stale: run `cargo xtask codegen`")]
+    let mut findings = Vec::new();
+    for file in GENERATED {
+        let current = read(&workspace.root.join(file.path))?;
+        match (file.fresh)(workspace, current.as_deref()) {
+            Err(error) => findings.push(Finding::of_file(file.path, format!("{error:#}"))),
+            Ok(fresh) if current.as_deref() != Some(&fresh) => {
+                findings.push(Finding::of_file(file.path, "is stale: run `cargo xtask codegen`"));
+            }
+            Ok(_) => {}
         }
-        Ok(_) => Vec::new(),
-    })
+    }
+    Ok(findings)
 }
 
 /// Writes every generated file that is stale, and names those.
 pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
-    let path = workspace.root.join(ARCHITECTURE);
-    let current = read(&path)?;
-    let fresh = architecture(workspace, current.as_deref()).context(ARCHITECTURE)?;
-    if current.as_deref() == Some(&fresh) {
-        return Ok(Vec::new());
+    let mut written = Vec::new();
+    for file in GENERATED {
+        let path = workspace.root.join(file.path);
+        let current = read(&path)?;
+        let fresh = (file.fresh)(workspace, current.as_deref()).context(file.path)?;
+        if current.as_deref() != Some(&fresh) {
+            let folder = path.parent().context("a file has a folder")?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            fs::write(&path, fresh).with_context(|| format!("cannot write {}", path.display()))?;
+            written.push(file.path.into());
+        }
     }
-    fs::write(&path, fresh).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(vec![ARCHITECTURE.into()])
+    Ok(written)
 }
 
 /// The page with a fresh map in it; a page with nothing else if there is none yet.
@@ -64,12 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_page_is_begun_and_the_second_run_changes_nothing() {
+    fn missing_files_are_begun_and_the_second_run_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = empty_workspace(folder.path());
-        let stale = [Finding::of_file("ARCHITECTURE.md", "is stale: run `cargo xtask codegen`")];
+        let paths = ["ARCHITECTURE.md", "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml", "docs/reason-codes.md"];
+        let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));
         assert_eq!(check(&workspace).unwrap(), stale);
-        assert_eq!(write(&workspace).unwrap(), [PathBuf::from("ARCHITECTURE.md")]);
+        assert_eq!(write(&workspace).unwrap(), paths.map(PathBuf::from));
         assert_eq!(check(&workspace).unwrap(), []);
         assert_eq!(write(&workspace).unwrap(), Vec::<PathBuf>::new());
     }
@@ -95,7 +122,7 @@ mod tests {
         let page = folder.path().join("ARCHITECTURE.md");
         fs::write(&page, "# Ours\n").unwrap();
         let message = "has no line <!-- crate-map:begin --> before a line <!-- crate-map:end -->: add both where the generated part belongs";
-        assert_eq!(check(&workspace).unwrap(), [Finding::of_file("ARCHITECTURE.md", message)]);
+        assert_eq!(check(&workspace).unwrap()[0], Finding::of_file("ARCHITECTURE.md", message));
         assert_eq!(format!("{:#}", write(&workspace).unwrap_err()), format!("ARCHITECTURE.md: {message}"));
         assert_eq!(fs::read_to_string(&page).unwrap(), "# Ours\n");
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`oci`] packs files into container images, byte for byte the same each time; [`image`] decides which ones.
 //! - [`codegen`] writes the committed files that follow from code.
+//! - [`yaml`] is the one place where YAML is read and written.
 //! - [`tidy`] holds the rules no lint can hold; the crate map is in [`tidy::map`].
 //!
 //! Everything here takes the repository as a value ([`workspace::Workspace`], [`source_tree::SourceTree`]) and returns
@@ -16,3 +17,4 @@ pub mod oci;
 pub mod source_tree;
 pub mod tidy;
 pub mod workspace;
+pub mod yaml;

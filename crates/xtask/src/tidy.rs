@@ -9,6 +9,7 @@ pub mod length;
 pub mod machine_paths;
 pub mod map;
 pub mod purity;
+pub mod stored_defaults;
 pub mod unfinished;
 
 use crate::codegen;
@@ -39,6 +40,7 @@ pub fn run(tree: &SourceTree, workspace: &Workspace) -> anyhow::Result<Report> {
         machine_paths::check(tree),
         unfinished::check(tree),
         go_modules::check(tree),
+        stored_defaults::check(tree),
         codegen::check(workspace)?,
     ];
     let checks = results.len();

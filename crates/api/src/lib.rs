@@ -1,0 +1,53 @@
+//! Our objects: which fields they have, what they mean, what is wrong with them, and why.
+//!
+//! - [`SidecarSet`]: the object as it is stored, in the words the user wrote. Containers and volumes are JSON that is
+//!   carried as it is ([`SidecarContainer`]).
+//! - [`review`]: everything that is to be said about a SidecarSet ([`Problem`]), and its [`Meaning`]: one spelling, all
+//!   defaults, patterns and expressions compiled. Deciders read meanings only.
+//! - [`Reason`]: the codes of every verdict, refusal and finding.
+//! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
+//!
+//! Defaults are applied here and never stored, so that upgrading changes no object. The crate knows nothing of pods, files
+//! or the API server, and reads no clock.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::doc_markdown,
+    clippy::doc_link_with_quotes,
+    reason = "comments of fields are what `kubectl explain` prints"
+)]
+
+mod container;
+mod crd;
+mod injection;
+mod meaning;
+mod pod_changes;
+mod problem;
+mod read;
+mod reason;
+mod resources_policy;
+mod rule;
+mod schema_check;
+mod selector;
+mod sidecar_set;
+mod status;
+mod update;
+
+pub use container::{
+    ContainerFields, FieldRef, OWN_FIELDS, PodInjectPolicy, Resources, SharePolicy, ShareType, SidecarContainer,
+    SourceContainerNameFrom, TransferEnv, UpgradeStrategy, Volume,
+};
+pub use crd::{sidecar_set_crd, sidecar_set_schema};
+pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
+pub use meaning::{
+    AnnotationPatch, AppMount, ComputedResources, Injection, Meaning, NamedVolume, Namespaces, Pin, Placement,
+    PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template, Transfer, TransferSource, Update,
+};
+pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
+pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};
+pub use read::{CUSTOM_VERSION_LABEL, Review, review, template};
+pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
+pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
+pub use selector::{Condition, LabelSelector, LabelSelectorRequirement, Requirement, Selector, SelectorOperator};
+pub use sidecar_set::{FailurePolicy, SetMode, SidecarSet, SidecarSetSpec};
+pub use status::{EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus};
+pub use update::{OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm};

@@ -1,0 +1,240 @@
+//! What the API server would say about an object before any webhook: the schema and its rules, walked once.
+//!
+//! Unlike the API server it also tells about fields that would be dropped, and it never stops at the first problem.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::Reason;
+use crate::crd::sidecar_set_schema;
+use crate::problem::{FieldPath, Problem};
+use crate::rule::{RULES, Rule};
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(sidecar_set_schema);
+static PLACED_RULES: LazyLock<Vec<(String, &'static Rule)>> =
+    LazyLock::new(|| RULES.iter().flat_map(|rule| rule.places().into_iter().map(move |place| (place, rule))).collect());
+
+/// Everything the schema and its rules have against an object.
+pub(crate) fn check(object: &Value) -> Vec<Problem> {
+    let mut walk = Walk { problems: Vec::new() };
+    walk.node(&SCHEMA, object, &FieldPath::root(), "");
+    walk.problems
+}
+
+struct Walk {
+    problems: Vec<Problem>,
+}
+
+impl Walk {
+    fn violation(&mut self, path: &FieldPath, message: String, help: impl Into<String>) {
+        self.problems.push(Problem::error(Reason::SchemaViolation, path.clone(), message, help));
+    }
+
+    fn node(&mut self, schema: &Value, value: &Value, path: &FieldPath, place: &str) {
+        let before = self.problems.len();
+        if !self.typed(schema, value, path) {
+            return;
+        }
+        match value {
+            Value::Object(fields) => self.object(schema, fields, path, place),
+            Value::Array(items) => self.list(schema, items, path, place),
+            Value::String(text) => self.text(schema, text, path),
+            Value::Number(_) => self.number(schema, value, path),
+            _ => {}
+        }
+        // A rule may read any field below it, so it is asked only when those have the form it expects.
+        let readable = self.problems[before..].iter().all(|problem| problem.reason != Reason::SchemaViolation);
+        if readable {
+            self.rules(value, path, place);
+        }
+    }
+
+    fn typed(&mut self, schema: &Value, value: &Value, path: &FieldPath) -> bool {
+        let wanted = if schema.get("x-kubernetes-int-or-string").is_some() {
+            "integer or string"
+        } else {
+            schema.get("type").and_then(Value::as_str).unwrap_or("any")
+        };
+        let fits = match wanted {
+            "integer or string" => value.is_string() || value.is_i64(),
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            _ => true,
+        };
+        if !fits {
+            let message = format!("must be of type {wanted}: \"{}\"", kind_of(value));
+            self.violation(path, message, format!("write it as {wanted}"));
+        }
+        fits
+    }
+
+    fn object(&mut self, schema: &Value, fields: &Map<String, Value>, path: &FieldPath, place: &str) {
+        let present = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+        for name in list_of(schema, "required").filter(|name| !present(name)) {
+            self.violation(&path.field(name), "Required value".to_owned(), "give it");
+        }
+        self.bounds(schema, ["minProperties", "maxProperties"], fields.len(), path);
+        let additional = schema.get("additionalProperties");
+        let known = schema.get("properties").and_then(Value::as_object);
+        // What the controller wrote into the status is not the user's to mend.
+        for (name, value) in fields.iter().filter(|(name, _)| !(place.is_empty() && *name == "status")) {
+            if let Some(additional) = additional {
+                self.node(additional, value, &path.key(name), &format!("{place}.*"));
+                continue;
+            }
+            match known.and_then(|known| known.get(name)) {
+                // The API server drops a null that is not allowed.
+                Some(_) if value.is_null() => {}
+                Some(known) => {
+                    let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+                    self.node(known, value, &path.field(name), &place);
+                }
+                None if preserves(schema, place, name) => {}
+                None => self.unknown(name, known, path),
+            }
+        }
+    }
+
+    fn unknown(&mut self, name: &str, known: Option<&Map<String, Value>>, path: &FieldPath) {
+        let near = known.and_then(|known| known.keys().find(|known| is_near(known, name)));
+        let help = near.map_or_else(|| "remove it".to_owned(), |near| format!("did you mean {near}?"));
+        let message = format!("unknown field {name}: it would be dropped");
+        self.problems.push(Problem::error(Reason::UnknownField, path.field(name), message, help));
+    }
+
+    fn list(&mut self, schema: &Value, items: &[Value], path: &FieldPath, place: &str) {
+        self.bounds(schema, ["minItems", "maxItems"], items.len(), path);
+        if let Some(of_item) = schema.get("items") {
+            for (at, item) in items.iter().enumerate() {
+                self.node(of_item, item, &path.index(at), &format!("{place}[]"));
+            }
+        }
+        let keys: Vec<&str> = list_of(schema, "x-kubernetes-list-map-keys").collect();
+        if keys.is_empty() {
+            return;
+        }
+        let key_of = |item: &Value| keys.iter().map(|key| item.get(*key).cloned()).collect::<Vec<_>>();
+        for (at, item) in items.iter().enumerate() {
+            let key = key_of(item);
+            let first = items[..at].iter().position(|earlier| key_of(earlier) == key);
+            if let Some(first) = first.filter(|_| key.iter().all(Option::is_some)) {
+                let shown: Vec<_> = key.iter().flatten().filter_map(Value::as_str).collect();
+                let message = format!("Duplicate value: {}", shown.join(", "));
+                let problem = Problem::error(Reason::DuplicateName, path.index(at), message, "rename or remove one");
+                self.problems.push(problem.with_also(path.index(first)));
+            }
+        }
+    }
+
+    fn text(&mut self, schema: &Value, text: &str, path: &FieldPath) {
+        self.bounds(schema, ["minLength", "maxLength"], text.chars().count(), path);
+        let allowed: Vec<&str> = list_of(schema, "enum").collect();
+        if !allowed.is_empty() && !allowed.contains(&text) {
+            let message = format!("Unsupported value: {text:?}");
+            self.violation(path, message, format!("use one of {}", allowed.join(", ")));
+        }
+        let pattern = schema.get("pattern").and_then(Value::as_str);
+        if let Some(pattern) = pattern.filter(|pattern| !Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))) {
+            self.violation(path, format!("{text:?} should match '{pattern}'"), "write it so");
+        }
+    }
+
+    fn number(&mut self, schema: &Value, value: &Value, path: &FieldPath) {
+        let bound = |name: &str| schema.get(name).and_then(Value::as_i64);
+        let is_int32 = schema.get("format").is_some_and(|format| format == "int32");
+        let low = bound("minimum").or(is_int32.then_some(i64::from(i32::MIN))).unwrap_or(i64::MIN);
+        let high = bound("maximum").or(is_int32.then_some(i64::from(i32::MAX))).unwrap_or(i64::MAX);
+        // What does not fit in 64 bits is larger than any bound.
+        let number = value.as_i64().unwrap_or(i64::MAX);
+        if number < low {
+            self.violation(path, format!("should be greater than or equal to {low}"), "choose a larger number");
+        } else if number > high {
+            self.violation(path, format!("should be less than or equal to {high}"), "choose a smaller number");
+        }
+    }
+
+    /// In the words of the API server, so that people find the same text everywhere.
+    fn bounds(&mut self, schema: &Value, names: [&str; 2], size: usize, path: &FieldPath) {
+        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
+        if let Some(least) = bound(names[0]).filter(|least| size < *least) {
+            let message = match names[0] {
+                "minLength" => format!("should be at least {least} chars long"),
+                "minItems" => format!("should have at least {least} items"),
+                _ => format!("should have at least {least} properties"),
+            };
+            self.violation(path, message, format!("give at least {least}"));
+        }
+        if let Some(most) = bound(names[1]).filter(|most| size > *most) {
+            let message = match names[1] {
+                "maxLength" => format!("Too long: may not be more than {most} bytes"),
+                _ => format!("Too many: {size}: must have at most {most} items"),
+            };
+            self.violation(path, message, format!("give at most {most}"));
+        }
+    }
+
+    fn rules(&mut self, value: &Value, path: &FieldPath, place: &str) {
+        for (_, rule) in PLACED_RULES.iter().filter(|(at, rule)| at == place && !(rule.holds)(value)) {
+            let mut fields = rule.fields.iter().map(|names| path.fields(names));
+            let first = fields.next().unwrap_or_else(|| path.clone());
+            let problem = Problem::error(rule.reason, first, rule.what(value), rule.help);
+            self.problems.push(fields.fold(problem, Problem::with_also));
+        }
+    }
+}
+
+fn list_of<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
+    schema.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Kubernetes' own fields are not declared: those of the object, and those of containers and volumes.
+fn preserves(schema: &Value, place: &str, name: &str) -> bool {
+    schema.get("x-kubernetes-preserve-unknown-fields").is_some()
+        || (place.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata"))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Whether one name was probably meant for the other: the same but for case, or one edit away.
+fn is_near(known: &str, given: &str) -> bool {
+    let (known, given) = (known.to_ascii_lowercase(), given.to_ascii_lowercase());
+    let common = known.bytes().zip(given.bytes()).take_while(|(a, b)| a == b).count();
+    let rest = known.bytes().rev().zip(given.bytes().rev()).take_while(|(a, b)| a == b).count();
+    let (short, long) = (known.len().min(given.len()), known.len().max(given.len()));
+    known == given || (long - short <= 1 && common + rest + 1 >= long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_is_recognised() {
+        for (known, given, near) in [
+            ("selector", "Selector", true),
+            ("selector", "selectr", true),
+            ("selector", "selectorr", true),
+            ("selector", "selectur", true),
+            ("volumes", "selector", false),
+            ("mode", "labels", false),
+        ] {
+            assert_eq!(is_near(known, given), near, "{known} {given}");
+        }
+    }
+}
