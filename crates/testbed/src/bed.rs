@@ -132,7 +132,7 @@ impl Bed {
             slot,
             kubeconfig: site.user("admin", "admin", Some("system:masters"))?,
             logs: site.logs.clone(),
-            audit_log: site.folder.join("kube-apiserver.audit.jsonl"),
+            audit_log: api_server::audit_log(&site, api_server::FIRST),
         };
         Ok(Self { keeper, site, cluster, parts: BTreeMap::new(), logs })
     }

@@ -173,7 +173,7 @@ fn slot_locks() -> PathBuf {
 }
 
 /// The `bed` program: named by the environment, or beside the running program (tests run from a folder below it).
-pub(crate) fn program() -> Result<PathBuf, Error> {
+pub fn program() -> Result<PathBuf, Error> {
     if let Some(named) = env::var_os(PROGRAM_VARIABLE) {
         return Ok(named.into());
     }

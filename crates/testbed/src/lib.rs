@@ -33,6 +33,6 @@ pub use bed::Bed;
 pub use cluster::{Cluster, apply};
 pub use config::{Config, Fleet};
 pub use error::Error;
-pub use keeper::Signal;
+pub use keeper::{Signal, program as bed_program};
 pub use slot::Slot;
 pub use wait::{Look, until};

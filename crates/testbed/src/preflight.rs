@@ -1,6 +1,6 @@
 //! Looks for everything a bed needs before anything is started, and names all that is missing at once.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pillion_tools::{Cache, Group, debian_packages};
 
@@ -32,7 +32,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
     let mut missing: Vec<String> =
         programs.iter().filter_map(|program| cache.program(program).err()).map(|error| error.to_string()).collect();
     for package in debian_packages(Group::Bed) {
-        if !package.shown_by.iter().any(|path| Path::new(path).exists()) {
+        if package.installed().is_none() {
             missing.push(format!("{} (Debian package) is not installed: run \"just tools\"", package.package));
         }
     }

@@ -1,5 +1,7 @@
 //! The table of tools. Versions of Go programs are not here: `testbed/go/<tool>/go.mod` pins them with checksums.
 
+use std::path::Path;
+
 /// What a tool is needed for, so that a step builds only what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
@@ -179,8 +181,18 @@ pub struct Debian {
     pub shown_by: &'static [&'static str],
 }
 
+impl Debian {
+    /// The file that shows it, if it is there.
+    pub fn installed(&self) -> Option<&'static Path> {
+        self.shown_by.iter().map(Path::new).find(|path| path.exists())
+    }
+}
+
+/// Runs containers.
+pub const RUNC: Debian = Debian { package: "runc", shown_by: &["/usr/sbin/runc", "/usr/bin/runc"] };
+
 const BED_PACKAGES: &[Debian] = &[
-    Debian { package: "runc", shown_by: &["/usr/sbin/runc", "/usr/bin/runc"] },
+    RUNC,
     Debian { package: "containernetworking-plugins", shown_by: &["/usr/lib/cni/bridge"] },
     Debian { package: "iptables", shown_by: &["/usr/sbin/iptables"] },
     Debian { package: "iproute2", shown_by: &["/usr/sbin/ip", "/usr/bin/ip", "/sbin/ip"] },

@@ -12,4 +12,4 @@ mod cache;
 mod catalogue;
 
 pub use cache::{Cache, MissingProgram, RecipeError, workspace_root};
-pub use catalogue::{CATALOGUE, Debian, Group, Recipe, Tool, debian_packages};
+pub use catalogue::{CATALOGUE, Debian, Group, RUNC, Recipe, Tool, debian_packages};

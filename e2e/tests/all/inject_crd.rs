@@ -89,23 +89,6 @@ fn good(name: &str) -> Value {
     })
 }
 
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().expect("it was made one").remove(key);
-        } else {
-            merge(&mut target[key], value);
-        }
-    }
-}
-
 #[tokio::test]
 async fn the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
     let scene = Scene::open("crd").await?;
@@ -114,7 +97,7 @@ async fn the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
     let mut wrong = Vec::new();
     for case in &cases {
         let mut object = good("good");
-        merge(&mut object, &case.patch);
+        json_patch::merge(&mut object, &case.patch);
         let answer = dry_run(&scene, &object, "Ignore").await?;
         let by_schema = case.judged_by.as_deref() == Some("schema");
         let refused_here = by_schema && case.verdict == "refused";

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
-use pillion_testbed::{Bed, Config, Error, Fleet, Look, Signal, until};
+use pillion_testbed::{Bed, Config, Error, Fleet, Look, Signal, bed_program, until};
 
 use crate::traces;
 
@@ -18,6 +18,11 @@ const QUICK: Duration = Duration::from_secs(15);
 
 fn whole(name: &str) -> Config {
     Config::control_plane(name).with_node().with_fleet(Fleet::of(2)).with_metrics()
+}
+
+fn namespace(name: &str) -> Namespace {
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    Namespace { metadata, ..Namespace::default() }
 }
 
 /// Waits until nothing is on the machine that was not there before; a keeper works on after its starter was killed.
@@ -62,10 +67,7 @@ async fn two_beds_at_once_know_nothing_of_each_other() -> Result<()> {
         tokio::try_join!(Bed::start(Config::control_plane("one")), Bed::start(Config::control_plane("two")))?;
     assert_ne!(first.cluster().host(), second.cluster().host());
     let namespaces = |client| Api::<Namespace>::all(client);
-    let mine = Namespace {
-        metadata: ObjectMeta { name: Some("mine".to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
+    let mine = namespace("mine");
     namespaces(first.client().await?).create(&PostParams::default(), &mine).await?;
     assert!(namespaces(first.client().await?).get_opt("mine").await?.is_some());
     assert!(namespaces(second.client().await?).get_opt("mine").await?.is_none());
@@ -106,10 +108,7 @@ async fn what_a_killed_keeper_left_is_swept_by_the_next_bed() -> Result<()> {
 async fn a_killed_api_server_comes_back_with_what_it_had() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("killed").durable()).await?;
     let namespaces = Api::<Namespace>::all(bed.client().await?);
-    let kept = Namespace {
-        metadata: ObjectMeta { name: Some("kept".to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
+    let kept = namespace("kept");
     let created = namespaces.create(&PostParams::default(), &kept).await?;
     for part in ["kube-apiserver", "etcd"] {
         bed.signal(part, Signal::Kill).await?;
@@ -136,10 +135,7 @@ async fn a_frozen_etcd_stalls_the_api_server_until_it_thaws() -> Result<()> {
 #[tokio::test]
 async fn a_second_api_server_serves_the_same_objects() -> Result<()> {
     let bed = Bed::start(Config::control_plane("pair").with_second_api_server()).await?;
-    let shared = Namespace {
-        metadata: ObjectMeta { name: Some("shared".to_owned()), ..ObjectMeta::default() },
-        ..Namespace::default()
-    };
+    let shared = namespace("shared");
     let created = Api::<Namespace>::all(bed.client().await?).create(&PostParams::default(), &shared).await?;
     let read = Api::<Namespace>::all(bed.second_client().await?).get("shared").await?;
     assert_eq!(read.metadata.uid, created.metadata.uid);
@@ -222,9 +218,4 @@ impl Starter {
         }
         anyhow::bail!("the starter has no keeper")
     }
-}
-
-fn bed_program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    own.ancestors().nth(2).map(|folder| folder.join("bed")).context("the test is not in a target folder")
 }

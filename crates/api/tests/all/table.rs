@@ -50,29 +50,12 @@ fn good() -> Value {
     })
 }
 
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut target[key], value);
-        }
-    }
-}
-
 #[test]
 fn every_set_gets_its_verdict_and_the_words_for_it() {
     let mut wrong = Vec::new();
     for case in cases() {
         let mut object = good();
-        merge(&mut object, &case.patch);
+        json_patch::merge(&mut object, &case.patch);
         let review = review(&object);
         let verdict = match review.problems.iter().map(|problem| problem.severity).min() {
             Some(Severity::Error) => Verdict::Refused,
@@ -120,7 +103,7 @@ fn the_table_is_large_enough_and_has_every_code_of_sets() {
 #[test]
 fn all_mistakes_are_told_at_once_and_an_expression_with_its_caret() {
     let mut object = good();
-    merge(
+    json_patch::merge(
         &mut object,
         &json!({"spec": {"Mode": "Inject", "labels": {"a": "b c"}, "containers": [{"name": "proxy", "image": "proxy:1",
             "resourcesPolicy": {"targetContainerMode": "sum", "resourceExpr": {"limits": {"memory": "max(memory, 200MB)"}}}}]}}),

@@ -1,5 +1,7 @@
 //! kube-apiserver: RBAC, service accounts, aggregation and the audit log on, as in a real cluster.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -11,8 +13,15 @@ use crate::site::{API_PORT, Site};
 
 /// Port of the second API server.
 pub(crate) const SECOND_API_PORT: u16 = 6444;
+/// Name of the first API server's part and log.
+pub(crate) const FIRST: &str = "kube-apiserver";
 /// Name of the second API server's part and log.
 pub(crate) const SECOND: &str = "kube-apiserver-2";
+
+/// Every write that the API server of this name took.
+pub(crate) fn audit_log(site: &Site, name: &str) -> PathBuf {
+    site.folder.join(format!("{name}.audit.jsonl"))
+}
 
 /// Makes the certificates that the API server serves and calls with.
 pub(crate) fn identities(site: &Site) -> Result<(), Error> {
@@ -39,7 +48,7 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
     let host = site.slot.host();
     let (certificate, key) = (|name| site.pki.certificate(name), |name| site.pki.key(name));
     let policy = site.write_json("audit-policy.json", &audit_policy())?;
-    let (name, port) = if second { (SECOND, SECOND_API_PORT) } else { ("kube-apiserver", API_PORT) };
+    let (name, port) = if second { (SECOND, SECOND_API_PORT) } else { (FIRST, API_PORT) };
     let flags = [
         ("etcd-servers", etcd::endpoint(site)),
         ("bind-address", host.to_string()),
@@ -68,7 +77,7 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
         // Services are resolved to their EndpointSlices, so webhooks and aggregated APIs need no kube-proxy.
         ("enable-aggregator-routing", "true".to_owned()),
         ("audit-policy-file", policy.display().to_string()),
-        ("audit-log-path", site.folder.join(format!("{name}.audit.jsonl")).display().to_string()),
+        ("audit-log-path", audit_log(site, name).display().to_string()),
         ("audit-log-mode", "blocking".to_owned()),
         ("profiling", "false".to_owned()),
     ];

@@ -7,6 +7,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pillion_tools::RUNC;
 use serde_json::json;
 
 use crate::error::Error;
@@ -60,8 +61,8 @@ pub(crate) fn containerd(site: &Site, holder: i32) -> Result<Part, Error> {
                       "ranges": [[{"subnet": site.slot.pod_network()}]], "routes": [{"dst": "0.0.0.0/0"}]}},
             {"type": "loopback"}]}),
     )?;
-    let runc = ["/usr/sbin/runc", "/usr/bin/runc"].into_iter().find(|path| Path::new(path).exists());
-    let runc = runc.ok_or_else(|| Error::Lacking { what: "runc".to_owned(), way_out: "run \"just tools\"" })?;
+    let runc =
+        RUNC.installed().ok_or_else(|| Error::Lacking { what: "runc".to_owned(), way_out: "run \"just tools\"" })?;
     let config = site.write("containerd.toml", &containerd_config(site, runc))?;
     let mut part = site.part("containerd", vec![format!("--config={}", config.display())])?;
     // containerd looks for its shim in PATH.
@@ -128,7 +129,7 @@ fn inside(part: Part, holder: i32) -> Part {
     Part { program: "nsenter".into(), arguments, ..part }
 }
 
-fn containerd_config(site: &Site, runc: &str) -> String {
+fn containerd_config(site: &Site, runc: &Path) -> String {
     format!(
         r#"version = 3
 root = "{root}"
@@ -156,6 +157,7 @@ state = "/run/containerd-state"
         SystemdCgroup = false
         BinaryName = "{runc}"
 "#,
+        runc = runc.display(),
         root = site.folder.join("containerd").display(),
         socket = socket(site).display(),
         network = site.folder.join("cni").display(),

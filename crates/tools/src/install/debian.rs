@@ -1,6 +1,5 @@
 //! Debian packages that a bed needs: installed when missing and allowed, named otherwise.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -10,7 +9,8 @@ use crate::talk;
 
 /// Installs the packages that are not there.
 pub(crate) fn install<'a>(packages: impl Iterator<Item = &'a Debian>) -> Result<()> {
-    let missing: Vec<&str> = packages.filter(|package| !present(package)).map(|package| package.package).collect();
+    let missing: Vec<&str> =
+        packages.filter(|package| package.installed().is_none()).map(|package| package.package).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -26,8 +26,4 @@ fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive");
     command
-}
-
-fn present(package: &Debian) -> bool {
-    package.shown_by.iter().any(|path| Path::new(path).exists())
 }
