@@ -218,8 +218,8 @@ reasons! {
     NegativeResult "PL301" "A computed amount is negative."
         cause "The expression gives less than zero for the pod's containers; the message shows the arithmetic."
         cure "Put a floor around the expression, such as max(0, …), or change the pod's resources.";
-    NoTarget "PL302" "No container of the pod is a target of the resourcesPolicy."
-        cause "No name matches targetContainersNameRegex; the message has the pattern and the names seen."
+    NoTarget "PL302" "No container of the pod is a target."
+        cause "No name matches targetContainersNameRegex, of a resourcesPolicy or of appVolumeMounts."
         cure "Change the pattern, or select other pods.";
     RequestAboveLimit "PL303" "A computed request is above the computed limit."
         cause "The two expressions cross for this pod; the message shows both amounts."
@@ -263,6 +263,9 @@ reasons! {
     UnreadablePod "PL316" "Something in the pod cannot be read."
         cause "A quantity or field of a target container is not what Kubernetes would take."
         cure "Correct the field the message names.";
+    VolumeMissing "PL317" "A volume that a sidecar mounts is nowhere."
+        cause "The set does not have the volume, and neither does the pod; the API server would refuse the pod."
+        cure "Add the volume to spec.volumes of the set, or to the pod.";
     LowersPodSecurity "PL351" "What the set adds lowers the pod's Pod Security level."
         cause "An added container or volume asks for more than the restricted or baseline profile allows."
         cure "Tighten the container's securityContext, or accept it knowingly.";

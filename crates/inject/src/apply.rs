@@ -1,0 +1,177 @@
+//! Writes what was decided into the pod. Nothing is decided here, and nothing fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pillion_api::Placement;
+use serde_json::{Value, json};
+
+use crate::evaluate::{Addition, Additions, AppMount, service_account};
+use crate::marks;
+use crate::patch::{Editor, Operation, Step};
+use crate::pod::Pod;
+
+const LABELS: &[Step<'_>] = &[Step::Key("metadata"), Step::Key("labels")];
+const ANNOTATIONS: &[Step<'_>] = &[Step::Key("metadata"), Step::Key("annotations")];
+const SPEC: &[Step<'_>] = &[Step::Key("spec")];
+const SECRETS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("imagePullSecrets")];
+const VOLUMES: &[Step<'_>] = &[Step::Key("spec"), Step::Key("volumes")];
+
+/// Volumes of this name the API server adds for the token of the pod's account.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
+/// What is to be written into a pod.
+pub(crate) struct Changes<'a> {
+    pub(crate) additions: Vec<Additions<'a>>,
+    /// Annotations with their new values.
+    pub(crate) annotations: BTreeMap<&'a str, String>,
+    /// Sets whose sidecars the pod has.
+    pub(crate) sets: BTreeSet<String>,
+    /// Their containers that were there before.
+    pub(crate) kept: BTreeSet<&'a str>,
+    /// The record of decisions, if there is to be one.
+    pub(crate) record: Option<String>,
+}
+
+pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value, Vec<Operation>) {
+    let mut editor = Editor::new(json.clone());
+    let mut ours: BTreeSet<String> = changes.kept.iter().map(|name| (*name).to_owned()).collect();
+    let mut before = BTreeMap::new();
+    for additions in &changes.additions {
+        for (list, containers) in
+            [("initContainers", &additions.init_containers), ("containers", &additions.containers)]
+        {
+            ours.extend(containers.iter().map(|addition| addition.name.to_owned()));
+            add_containers(&mut editor, list, containers, before.entry(list).or_default());
+        }
+    }
+    // The places of mounts were read before containers were added in front of them: they are found again by name.
+    for mount in changes.additions.iter().flat_map(|additions| &additions.mounts).filter(|mount| !mount.is_there) {
+        add_app_mount(&mut editor, mount);
+    }
+    for additions in &changes.additions {
+        add_rest(&mut editor, additions, pod);
+    }
+    for (key, value) in changes.annotations {
+        editor.set(ANNOTATIONS, key, json!(value));
+    }
+    mark(&mut editor, pod, ours, changes.sets, changes.record);
+    editor.finish()
+}
+
+fn add_containers(editor: &mut Editor, list: &'static str, additions: &[Addition<'_>], before: &mut usize) {
+    let place = &[Step::Key("spec"), Step::Key(list)];
+    for addition in additions {
+        let at = match (&addition.container, addition.placement) {
+            (None, Placement::After) => continue,
+            // One that is there shows where those in front end.
+            (None, Placement::Before) => {
+                if let Some(at) = position(editor, place, addition.name) {
+                    *before = (*before).max(at + 1);
+                }
+                continue;
+            }
+            (Some(_), Placement::Before) => {
+                *before += 1;
+                Some(*before - 1)
+            }
+            (Some(_), Placement::After) => None,
+        };
+        let container = addition.container.clone().map_or(Value::Null, Value::Object);
+        editor.insert(place, at, container);
+    }
+}
+
+fn position(editor: &Editor, list: &[Step<'_>], name: &str) -> Option<usize> {
+    let items = editor.get(list)?.as_array()?;
+    items.iter().position(|item| item.get("name").and_then(Value::as_str) == Some(name))
+}
+
+fn add_app_mount(editor: &mut Editor, mount: &AppMount<'_>) {
+    let list = &[Step::Key("spec"), Step::Key(mount.list)];
+    if let Some(at) = position(editor, list, mount.container) {
+        editor.insert(
+            &[Step::Key("spec"), Step::Key(mount.list), Step::At(at), Step::Key("volumeMounts")],
+            None,
+            mount.json(),
+        );
+    }
+}
+
+fn add_rest(editor: &mut Editor, additions: &Additions<'_>, pod: &Pod<'_>) {
+    let template = additions.template;
+    for volume in &additions.volumes {
+        editor.insert(VOLUMES, None, Value::Object((*volume).clone()));
+    }
+    for secret in &template.image_pull_secrets {
+        if position(editor, SECRETS, secret).is_none() {
+            editor.insert(SECRETS, None, json!({"name": secret}));
+        }
+    }
+    for (key, value) in &template.labels {
+        editor.set(LABELS, key, json!(value));
+    }
+    if let Some(share) = template.share_process_namespace {
+        editor.set(SPEC, "shareProcessNamespace", json!(share));
+    }
+    if let Some(account) = &template.service_account_name
+        && service_account(pod) != Some(account)
+    {
+        change_account(editor, account);
+    }
+}
+
+/// The pod's own containers had the token of `default`, if any; the one of a stronger account is not theirs to have.
+fn change_account(editor: &mut Editor, account: &str) {
+    editor.set(SPEC, "serviceAccountName", json!(account));
+    if editor.get(&[Step::Key("spec"), Step::Key("serviceAccount")]).is_some() {
+        editor.set(SPEC, "serviceAccount", json!(account));
+    }
+    editor.set(SPEC, "automountServiceAccountToken", json!(false));
+    remove_tokens(editor, VOLUMES);
+    for list in ["initContainers", "containers"] {
+        let containers = editor.get(&[Step::Key("spec"), Step::Key(list)]).and_then(Value::as_array);
+        for at in 0..containers.map_or(0, Vec::len) {
+            remove_tokens(editor, &[Step::Key("spec"), Step::Key(list), Step::At(at), Step::Key("volumeMounts")]);
+        }
+    }
+}
+
+fn remove_tokens(editor: &mut Editor, list: &[Step<'_>]) {
+    let is_token =
+        |item: &Value| item.get("name").and_then(Value::as_str).is_some_and(|it| it.starts_with(TOKEN_VOLUME));
+    let items = editor.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let found: Vec<usize> = (0..items.len()).filter(|at| is_token(&items[*at])).collect();
+    for at in found.into_iter().rev() {
+        editor.remove(&[list, &[Step::At(at)]].concat());
+    }
+}
+
+/// Says on the pod what is ours. Marks that nothing stands behind are taken away: only we may write them.
+fn mark(
+    editor: &mut Editor,
+    pod: &Pod<'_>,
+    mut ours: BTreeSet<String>,
+    mut sets: BTreeSet<String>,
+    record: Option<String>,
+) {
+    let listed = marks::names(pod.annotations.get(marks::CONTAINERS));
+    let injected = pod.all().filter(|container| container.is_injected).map(|container| container.name);
+    let earlier: Vec<&str> = injected.filter(|name| listed.contains(*name)).collect();
+    if !earlier.is_empty() {
+        ours.extend(earlier.into_iter().map(str::to_owned));
+        sets.extend(marks::names(pod.annotations.get(marks::INJECTED_SETS)));
+    }
+    if ours.is_empty() {
+        editor.unset(ANNOTATIONS, marks::CONTAINERS);
+        editor.unset(LABELS, marks::INJECTED_LABEL);
+    } else {
+        editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(&ours)));
+        editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(&sets)));
+        editor.set(LABELS, marks::INJECTED_LABEL, json!("true"));
+    }
+    match record {
+        Some(record) => editor.set(ANNOTATIONS, marks::DECISION, json!(record)),
+        None if ours.is_empty() => editor.unset(ANNOTATIONS, marks::DECISION),
+        None => {}
+    }
+}

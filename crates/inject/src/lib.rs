@@ -1,0 +1,35 @@
+//! Which sidecars a pod gets at admission: one function from a pod and the sets that match it to a patch and the reasons.
+//!
+//! - [`SetIndex`]: all sets, compiled; [`SetIndex::matching`] finds those that match a pod without asking the others.
+//! - [`inject`]: asks each [`Candidate`], and makes a [`Decision`]: one [`Verdict`] per set, and one JSON patch.
+//! - [`Record`]: what of it the pod carries, so that anyone can be told later.
+//! - [`mismatch`]: why a set does not match.
+//!
+//! The webhook, the controller and the command line call these functions on the same bytes. A pod is JSON, edited only
+//! where something of ours goes; fields nobody here knows stay as they are. Reviewing a pod twice changes nothing the
+//! second time. The crate knows nothing of files, the API server, or the time.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod claims;
+mod decision;
+mod evaluate;
+mod inject;
+pub mod marks;
+mod matching;
+mod namespace;
+mod patch;
+mod pod;
+mod record;
+mod set_index;
+mod sidecar;
+mod size;
+
+pub use decision::{Decision, Outcome, Size, Verdict, Warning};
+pub use inject::{Candidate, Choice, Installation, inject};
+pub use matching::{Mismatch, mismatch};
+pub use namespace::Namespace;
+pub use patch::Operation;
+pub use pod::PodHead;
+pub use record::{Entry, MAX_RECORD, Record};
+pub use set_index::SetIndex;

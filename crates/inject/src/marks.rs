@@ -1,0 +1,47 @@
+//! The marks of ours, and of `OpenKruise`, on pods and containers.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::pod::{items, text};
+
+/// Pod annotation with the record of decisions.
+pub const DECISION: &str = "pillion.dev/decision";
+/// Pod annotation with the names of the containers that are ours, separated by commas.
+pub const CONTAINERS: &str = "pillion.dev/containers";
+/// Pod label by which injected pods are watched.
+pub const INJECTED_LABEL: &str = "pillion.dev/injected";
+/// Pod annotation in which a pod names sets it wants to leave out.
+pub const SKIP: &str = "pillion.dev/skip";
+/// Pod annotation, read by others too, with the names of the sets that were applied.
+pub const INJECTED_SETS: &str = "kruise.io/sidecarset-injected-list";
+/// Pod annotation of the copy of a static pod.
+pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
+
+const INJECTED_ENV: &str = "IS_INJECTED";
+
+/// Names separated by commas.
+pub(crate) fn names(list: Option<&&str>) -> BTreeSet<String> {
+    let names = list.into_iter().flat_map(|list| list.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+pub(crate) fn join(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// Whether a container carries the variable that says a `SidecarSet` put it there.
+pub(crate) fn is_injected(container: &Map<String, Value>) -> bool {
+    items(container, "env").any(|env| text(env, "name") == Some(INJECTED_ENV) && text(env, "value") == Some("true"))
+}
+
+/// The variable that says a `SidecarSet` put a container there.
+pub(crate) fn injected_env() -> Value {
+    json!({"name": INJECTED_ENV, "value": "true"})
+}
+
+/// Whether a variable of this name is that one.
+pub(crate) fn is_injected_name(name: &str) -> bool {
+    name == INJECTED_ENV
+}
