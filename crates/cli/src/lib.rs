@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod expr;
+#[cfg_attr(not(test), expect(dead_code, reason = "the verbs that read manifests come next"))]
+mod manifest;
 
 /// Look after the sidecars of a Kubernetes cluster.
 #[derive(Parser)]

@@ -1,0 +1,209 @@
+//! Kubernetes manifests from files, folders and stdin: what kubectl would send, and where each field was written.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::{fs, str};
+
+use pillion_api::FieldPath;
+use serde_json::Value;
+
+mod place;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+pub(crate) use place::Place;
+use place::{Node, Source};
+
+const STDIN: &str = "-";
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// One object of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    /// The file, as it is shown to people.
+    pub(crate) file: String,
+    /// The object.
+    pub(crate) value: Value,
+    node: Node,
+    source: Rc<Source>,
+}
+
+/// Why manifests could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// A file or folder cannot be opened.
+    #[error("cannot read {file}")]
+    Unreadable {
+        /// The file, or `<stdin>`.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file holds something else than text.
+    #[error("{file} is not UTF-8 text: save it as UTF-8")]
+    NotText {
+        /// The file, or `<stdin>`.
+        file: String,
+    },
+    /// A text is not YAML.
+    #[error("{file}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file, or `<stdin>`.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1, in characters.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A folder has nothing to read.
+    #[error("{folder} has no file that ends in .yaml, .yml or .json: name another folder, or a file")]
+    EmptyFolder {
+        /// The folder.
+        folder: String,
+    },
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        Self::other(error)
+    }
+}
+
+impl Manifest {
+    /// What kind of object it is; empty where it does not say.
+    pub(crate) fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// Group and version, such as `apps/v1`.
+    pub(crate) fn api_version(&self) -> &str {
+        self.text("/apiVersion")
+    }
+
+    /// The object's name.
+    pub(crate) fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// The object's namespace; empty where it does not say.
+    pub(crate) fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Where a field is: its value if that stands on a line of its own text, else its key. Of a field that does not exist,
+    /// the nearest parent that does.
+    pub(crate) fn place(&self, path: &FieldPath) -> Place {
+        self.source.place(self.node.nearest(path.segments()).0.pointed(&self.source))
+    }
+
+    /// Where a field's key is; the same as its place where it has none.
+    pub(crate) fn key_place(&self, path: &FieldPath) -> Place {
+        match self.node.nearest(path.segments()) {
+            (Node { key: Some(key), .. }, true) => self.source.place(*key),
+            (node, _) => self.source.place(node.pointed(&self.source)),
+        }
+    }
+
+    /// A line of the file, counted from 1, without its end.
+    pub(crate) fn line(&self, number: usize) -> &str {
+        self.source.line(number)
+    }
+}
+
+/// Reads files, folders with all folders below, and `-` for stdin, in the order given; lists are taken apart.
+///
+/// Hidden files of a folder, and folders that are links, are left out.
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ReadError> {
+    let mut manifests = Vec::new();
+    for path in paths {
+        if path == Path::new(STDIN) {
+            let mut bytes = Vec::new();
+            let file = "<stdin>".to_owned();
+            if let Err(source) = io::stdin().read_to_end(&mut bytes) {
+                return Err(ReadError::Unreadable { file, source });
+            }
+            manifests.extend(parse(&file, &bytes)?);
+            continue;
+        }
+        for file in files(path)? {
+            let bytes = fs::read(&file).map_err(unreadable(&file))?;
+            manifests.extend(parse(&file.display().to_string(), &bytes)?);
+        }
+    }
+    Ok(manifests)
+}
+
+/// The objects of one file.
+fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, ReadError> {
+    let text = str::from_utf8(bytes).map_err(|_| ReadError::NotText { file: file.to_owned() })?;
+    // Editors of Windows put a mark first, which is no part of the text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let documents = yaml::documents(text).map_err(|error| {
+        let yaml::Wrong { line, column, message } = error;
+        ReadError::Syntax { file: file.to_owned(), line, column, message }
+    })?;
+    let source = Rc::new(Source::new(text));
+    let objects = documents.into_iter().flat_map(|(value, node)| without_list(value, node));
+    Ok(objects
+        .map(|(value, node)| Manifest { file: file.to_owned(), value, node, source: Rc::clone(&source) })
+        .collect())
+}
+
+/// The items of a list, as `kubectl get -o yaml` prints one; of anything else, itself.
+fn without_list(mut value: Value, mut node: Node) -> Vec<(Value, Node)> {
+    let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match value.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items.into_iter().zip(node.take_items("items")).collect(),
+        Some(other) => {
+            value["items"] = other;
+            vec![(value, node)]
+        }
+        None => vec![(value, node)],
+    }
+}
+
+/// A file itself; of a folder the manifests in it, by path.
+fn files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    if !fs::metadata(path).map_err(unreadable(path))?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(unreadable(&folder))? {
+            let entry = entry.map_err(unreadable(&folder))?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(unreadable(&entry.path()))?);
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+            } else if path.is_file() && path.extension().and_then(OsStr::to_str).is_some_and(is_manifest) {
+                found.push(path);
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(ReadError::EmptyFolder { folder: path.display().to_string() });
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_manifest(extension: &str) -> bool {
+    EXTENSIONS.contains(&extension)
+}
+
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> ReadError + use<> {
+    let file = path.display().to_string();
+    move |source| ReadError::Unreadable { file: file.clone(), source }
+}
