@@ -1,6 +1,7 @@
 //! Writes the committed files that follow from code, and tells when one does not follow any more.
 
 mod crate_map;
+mod reference;
 mod region;
 
 use std::fs;
@@ -17,6 +18,12 @@ use crate::yaml;
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
 
+const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
+    `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
+    types (`cargo xtask codegen` writes this page); `kubectl explain scs.spec` says the same. Nothing is filled in on the\n\
+    stored object: defaults are what an absent field means. What happens to a pod is told in\n\
+    [How injection decides](how-injection-decides.md), expressions in [Resource expressions](resource-expressions.md).\n";
+
 /// A committed file that follows from code.
 struct Generated {
     path: &'static str,
@@ -29,6 +36,10 @@ const GENERATED: &[Generated] = &[
     Generated {
         path: "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml",
         fresh: |_, _| yaml::generated(&pillion_api::sidecar_set_crd()),
+    },
+    Generated {
+        path: "docs/sidecarset-reference.md",
+        fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
     },
     Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
 ];
@@ -93,7 +104,12 @@ mod tests {
     fn missing_files_are_begun_and_the_second_run_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = empty_workspace(folder.path());
-        let paths = ["ARCHITECTURE.md", "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml", "docs/reason-codes.md"];
+        let paths = [
+            "ARCHITECTURE.md",
+            "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml",
+            "docs/sidecarset-reference.md",
+            "docs/reason-codes.md",
+        ];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));
         assert_eq!(check(&workspace).unwrap(), stale);
         assert_eq!(write(&workspace).unwrap(), paths.map(PathBuf::from));
