@@ -76,7 +76,7 @@ fn add_containers(editor: &mut Editor, list: &'static str, additions: &[Addition
             }
             (Some(_), Placement::After) => None,
         };
-        let container = addition.container.clone().map_or(Value::Null, Value::Object);
+        let container = addition.container.clone().unwrap_or_default();
         editor.insert(place, at, container);
     }
 }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::claims::Claims;
 use crate::decision::{Size, Warning};
 use crate::pod::{Container, Pod, items, text};
+use crate::pod_security;
+use crate::security::Security;
 use crate::sidecar::{build, one_spelling, place};
 
 /// Why a set cannot be applied to a pod.
@@ -41,7 +43,7 @@ pub(crate) struct Addition<'a> {
     pub(crate) name: &'a str,
     pub(crate) placement: Placement,
     /// `None` where the pod has it already.
-    pub(crate) container: Option<Map<String, Value>>,
+    pub(crate) container: Option<Value>,
 }
 
 /// A volume of the set in one of the pod's own containers.
@@ -77,6 +79,7 @@ pub(crate) struct Question<'a, 'q> {
     pub(crate) was_applied: bool,
     /// Whether it only observes, so that what others added before is not in its way.
     pub(crate) observes: bool,
+    pub(crate) security: Security,
 }
 
 impl<'a> Question<'a, '_> {
@@ -118,7 +121,19 @@ impl<'a> Question<'a, '_> {
         additions.init_containers = self.build(&self.template.init_containers, &mut additions)?;
         additions.containers = self.build(&self.template.containers, &mut additions)?;
         self.foreign_containers()?;
+        additions.warnings.extend(self.lowers_security(&additions));
         Ok(additions)
+    }
+
+    /// Judges only what the set adds.
+    fn lowers_security(&self, additions: &Additions<'a>) -> Option<Warning> {
+        let added = || additions.init_containers.iter().chain(&additions.containers);
+        let containers = added().filter_map(|addition| addition.container.as_ref());
+        let volumes: Vec<Value> = additions.volumes.iter().map(|volume| Value::Object((*volume).clone())).collect();
+        let mut found = pod_security::judge(&self.pod.json["spec"], containers, &volumes);
+        let annotations = additions.annotations.iter().map(|(key, value)| (*key, value.as_str()));
+        found.extend(pod_security::judge_annotations(annotations));
+        self.security.warning(&found)
     }
 
     fn sidecars(&self) -> impl Iterator<Item = &'a Sidecar> + use<'a> {

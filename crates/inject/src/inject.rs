@@ -13,6 +13,7 @@ use crate::marks;
 use crate::namespace::Namespace;
 use crate::pod::{Pod, Unreadable};
 use crate::record::Record;
+use crate::security::Security;
 
 /// A set that matches a pod, and the revision of it the pod is to get.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,7 @@ pub fn inject<'a>(
         let skip = |candidate| verdict(candidate, Outcome::Skipped, reason, message.clone());
         return Decision { verdicts: candidates.into_iter().map(skip).collect(), patch: Vec::new(), pod: None };
     }
-    let mut review = Review::new(&read, installation.mode);
+    let mut review = Review::new(&read, namespace, installation.mode);
     let verdicts: Vec<_> = candidates.into_iter().map(|candidate| review.ask(candidate)).collect();
     let mut decision = Decision { verdicts, patch: Vec::new(), pod: None };
     if installation.mode == SetMode::Observe || decision.is_refused() {
@@ -138,6 +139,7 @@ fn refused(candidate: Candidate<'_>, refusal: Refusal) -> Verdict<'_> {
 struct Review<'a, 'p> {
     pod: &'p Pod<'a>,
     mode: SetMode,
+    security: Security,
     claims: Claims<'a>,
     annotations: BTreeMap<&'a str, String>,
     additions: Vec<Additions<'a>>,
@@ -148,10 +150,11 @@ struct Review<'a, 'p> {
 }
 
 impl<'a, 'p> Review<'a, 'p> {
-    fn new(pod: &'p Pod<'a>, mode: SetMode) -> Self {
+    fn new(pod: &'p Pod<'a>, namespace: &Namespace, mode: SetMode) -> Self {
         Self {
             pod,
             mode,
+            security: Security::of(pod.json, namespace),
             claims: Claims::default(),
             annotations: BTreeMap::new(),
             additions: Vec::new(),
@@ -187,6 +190,7 @@ impl<'a, 'p> Review<'a, 'p> {
             annotations: &self.annotations,
             was_applied: self.applied_before.contains(&set.name),
             observes,
+            security: self.security,
         };
         if question.is_already_there() {
             let mounts = question.app_mounts().unwrap_or_default();

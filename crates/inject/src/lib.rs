@@ -4,6 +4,7 @@
 //! - [`inject`]: asks each [`Candidate`], and makes a [`Decision`]: one [`Verdict`] per set, and one JSON patch.
 //! - [`Record`]: what of it the pod carries, so that anyone can be told later.
 //! - [`mismatch`]: why a set does not match.
+//! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
 //!
 //! The webhook, the controller and the command line call these functions on the same bytes. A pod is JSON, edited only
 //! where something of ours goes; fields nobody here knows stay as they are. Reviewing a pod twice changes nothing the
@@ -20,7 +21,9 @@ mod matching;
 mod namespace;
 mod patch;
 mod pod;
+pub mod pod_security;
 mod record;
+mod security;
 mod set_index;
 mod sidecar;
 mod size;

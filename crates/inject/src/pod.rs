@@ -106,6 +106,7 @@ pub(crate) struct Unreadable(pub(crate) String);
 
 /// A pod that has the form of one.
 pub(crate) struct Pod<'a> {
+    pub(crate) json: &'a Value,
     pub(crate) name: Option<&'a str>,
     pub(crate) labels: BTreeMap<&'a str, &'a str>,
     pub(crate) annotations: BTreeMap<&'a str, &'a str>,
@@ -141,6 +142,7 @@ impl<'a> Pod<'a> {
             volumes.insert(name, volume);
         }
         Ok(Self {
+            json: pod,
             name: metadata("name").and_then(Value::as_str),
             labels: texts(metadata("labels"), "metadata.labels")?,
             annotations: texts(metadata("annotations"), "metadata.annotations")?,

@@ -13,7 +13,7 @@ use crate::size::size;
 
 /// A container for a pod.
 pub(crate) struct Built<'a> {
-    pub(crate) container: Map<String, Value>,
+    pub(crate) container: Value,
     pub(crate) sizes: Vec<Size<'a>>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn build<'a>(pod: &Pod<'a>, sidecar: &'a Sidecar) -> Result<Built<'a>
             container.insert(field.to_owned(), Value::Array(values));
         }
     }
-    Ok(Built { container, sizes, warnings: environment.warnings })
+    Ok(Built { container: Value::Object(container), sizes, warnings: environment.warnings })
 }
 
 fn list(container: &Map<String, Value>, field: &str) -> Vec<Value> {

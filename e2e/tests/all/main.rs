@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod inject_crd;
+mod inject_pod_security;
 mod smoke_admission;
 mod smoke_fleet;
 mod smoke_metrics;

@@ -63,6 +63,8 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
         ("service-cluster-ip-range", SERVICE_NETWORK.to_owned()),
         ("authorization-mode", "Node,RBAC".to_owned()),
         ("enable-admission-plugins", "NodeRestriction".to_owned()),
+        // As installers set it. Without it a privileged container is invalid, and no Pod Security profile is ever asked.
+        ("allow-privileged", "true".to_owned()),
         ("kubelet-client-certificate", certificate("kubelet-client").display().to_string()),
         ("kubelet-client-key", key("kubelet-client").display().to_string()),
         ("kubelet-certificate-authority", certificate("ca").display().to_string()),
