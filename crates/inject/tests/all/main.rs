@@ -1,4 +1,18 @@
 //! What pods get, decided by the function the webhook calls.
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "tests, in which JSON is written where it is used"
+)]
 
+mod api_server;
+mod asking;
+mod defects;
+mod index;
+mod metadata;
+mod opt_out;
+mod scenarios;
+mod service_account;
+mod sizes;
 mod stories;
