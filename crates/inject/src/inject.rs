@@ -75,20 +75,29 @@ pub fn inject<'a>(
 ) -> Decision<'a> {
     let mut candidates: Vec<Candidate<'a>> = candidates.into_iter().collect();
     candidates.sort_by(|one, other| one.set.name.cmp(&other.set.name));
+    let unchanged = |verdicts| Decision { verdicts, patch: Vec::new(), pod: None };
+    // Before the pod is read: what is left alone need not be understood.
+    if let Some((reason, message)) = left_alone(namespace, installation) {
+        let skip = |candidate| verdict(candidate, Outcome::Skipped, reason, message.clone());
+        return unchanged(candidates.into_iter().map(skip).collect());
+    }
     let read = match Pod::read(pod) {
         Ok(read) => read,
         Err(Unreadable(message)) => {
-            let refuse = |candidate| refused(candidate, Refusal::new(Reason::UnreadablePod, message.clone()));
-            return Decision { verdicts: candidates.into_iter().map(refuse).collect(), patch: Vec::new(), pod: None };
+            let refuse = |candidate| {
+                let refusal = || Refusal::new(Reason::UnreadablePod, message.clone());
+                paused(candidate).unwrap_or_else(|| not_applied(candidate, installation.mode, refusal()))
+            };
+            return unchanged(candidates.into_iter().map(refuse).collect());
         }
     };
-    if let Some((reason, message)) = left_alone(&read, namespace, installation) {
-        let skip = |candidate| verdict(candidate, Outcome::Skipped, reason, message.clone());
-        return Decision { verdicts: candidates.into_iter().map(skip).collect(), patch: Vec::new(), pod: None };
+    if read.annotations.contains_key(marks::MIRROR) {
+        let message = "the pod only shows what a node runs from its own files";
+        let skip = |candidate| verdict(candidate, Outcome::Skipped, Reason::MirrorPod, message);
+        return unchanged(candidates.into_iter().map(skip).collect());
     }
     let mut review = Review::new(&read, namespace, installation.mode);
-    let verdicts: Vec<_> = candidates.into_iter().map(|candidate| review.ask(candidate)).collect();
-    let mut decision = Decision { verdicts, patch: Vec::new(), pod: None };
+    let mut decision = unchanged(candidates.into_iter().map(|candidate| review.ask(candidate)).collect());
     if installation.mode == SetMode::Observe || decision.is_refused() {
         return decision;
     }
@@ -106,16 +115,13 @@ pub fn inject<'a>(
     decision
 }
 
-/// Why no set is asked about a pod.
-fn left_alone(pod: &Pod<'_>, namespace: &Namespace, installation: Installation<'_>) -> Option<(Reason, String)> {
+/// Why no set is asked about any pod of a namespace.
+fn left_alone(namespace: &Namespace, installation: Installation<'_>) -> Option<(Reason, String)> {
     if installation.is_off {
         return Some((Reason::SwitchedOff, "injection is switched off".to_owned()));
     }
-    if namespace.is_excluded(installation.own_namespace) {
-        return Some((Reason::NamespaceExcluded, format!("pods of namespace {} are never changed", namespace.name)));
-    }
-    let mirror = pod.annotations.contains_key(marks::MIRROR);
-    mirror.then(|| (Reason::MirrorPod, "the pod only shows what a node runs from its own files".to_owned()))
+    let message = || format!("pods of namespace {} are never changed", namespace.name);
+    namespace.is_excluded(installation.own_namespace).then(|| (Reason::NamespaceExcluded, message()))
 }
 
 fn verdict(candidate: Candidate<'_>, outcome: Outcome, reason: Reason, message: impl Into<String>) -> Verdict<'_> {
@@ -127,12 +133,24 @@ fn verdict(candidate: Candidate<'_>, outcome: Outcome, reason: Reason, message: 
     Verdict { set: &candidate.set.name, revision, outcome, reason, message: message.into(), sizes, warnings }
 }
 
-fn refused(candidate: Candidate<'_>, refusal: Refusal) -> Verdict<'_> {
+fn paused(candidate: Candidate<'_>) -> Option<Verdict<'_>> {
+    let message = "injection of the set is paused";
+    let is_paused = candidate.set.injection.paused;
+    is_paused.then(|| verdict(candidate, Outcome::Skipped, Reason::InjectionPaused, message))
+}
+
+/// A set that only observes stands in nobody's way; what becomes of the others is their own policy.
+fn not_applied(candidate: Candidate<'_>, mode: SetMode, refusal: Refusal) -> Verdict<'_> {
     let outcome = match candidate.set.failure_policy {
+        _ if observes(candidate, mode) => Outcome::Observed,
         FailurePolicy::Fail => Outcome::Refused,
         FailurePolicy::Ignore => Outcome::Ignored,
     };
     verdict(candidate, outcome, refusal.reason, refusal.message)
+}
+
+fn observes(candidate: Candidate<'_>, mode: SetMode) -> bool {
+    mode == SetMode::Observe || candidate.set.mode == SetMode::Observe
 }
 
 /// One pod, and what the sets asked so far have decided about it.
@@ -164,25 +182,36 @@ impl<'a, 'p> Review<'a, 'p> {
         }
     }
 
+    /// What the pod is to get of a set, or why the set is not asked.
+    fn template(&self, candidate: Candidate<'a>) -> Result<&'a Template, Verdict<'a>> {
+        let set = candidate.set;
+        if let Some(verdict) = paused(candidate) {
+            return Err(verdict);
+        }
+        if set.allow_opt_out && self.skipped.contains(&set.name) {
+            let message = format!("the pod's annotation {} names the set", marks::SKIP);
+            return Err(verdict(candidate, Outcome::Skipped, Reason::OptedOut, message));
+        }
+        match candidate.choice {
+            Choice::Latest => Ok(&set.template),
+            Choice::Revision { template, .. } => Ok(template),
+            Choice::Unavailable { name, reason } => {
+                let why = match reason {
+                    Reason::RevisionOfAnotherSet => "belongs to another set",
+                    _ => "does not exist",
+                };
+                Err(not_applied(candidate, self.mode, Refusal::new(reason, format!("revision {name} {why}"))))
+            }
+        }
+    }
+
     fn ask(&mut self, candidate: Candidate<'a>) -> Verdict<'a> {
         let set = candidate.set;
-        if set.injection.paused {
-            return verdict(candidate, Outcome::Skipped, Reason::InjectionPaused, "injection of the set is paused");
-        }
-        let wants_out = self.skipped.contains(&set.name);
-        if wants_out && set.allow_opt_out {
-            let message = format!("the pod's annotation {} names the set", marks::SKIP);
-            return verdict(candidate, Outcome::Skipped, Reason::OptedOut, message);
-        }
-        let template = match candidate.choice {
-            Choice::Latest => &set.template,
-            Choice::Revision { template, .. } => template,
-            Choice::Unavailable { name, reason } => {
-                let refusal = Refusal::new(reason, format!("revision {name}"));
-                return self.not_applied(candidate, refusal);
-            }
+        let template = match self.template(candidate) {
+            Ok(template) => template,
+            Err(verdict) => return verdict,
         };
-        let observes = self.mode == SetMode::Observe || set.mode == SetMode::Observe;
+        let observes = observes(candidate, self.mode);
         let question = Question {
             pod: self.pod,
             template,
@@ -200,11 +229,11 @@ impl<'a, 'p> Review<'a, 'p> {
         }
         let mut additions = match question.evaluate() {
             Ok(additions) => additions,
-            Err(refusal) => return self.not_applied(candidate, refusal),
+            Err(refusal) => return not_applied(candidate, self.mode, refusal),
         };
         let (outcome, reason, message) = if observes {
             (Outcome::Observed, Reason::Observed, "the set would be applied, but only observes".to_owned())
-        } else if wants_out {
+        } else if self.skipped.contains(&set.name) {
             let message = format!("the pod's annotation {} names the set, which does not allow it", marks::SKIP);
             (Outcome::Applied, Reason::OptOutNotAllowed, message)
         } else {
@@ -217,12 +246,5 @@ impl<'a, 'p> Review<'a, 'p> {
             self.additions.push(additions);
         }
         Verdict { sizes, warnings, ..verdict(candidate, outcome, reason, message) }
-    }
-
-    fn not_applied(&self, candidate: Candidate<'a>, refusal: Refusal) -> Verdict<'a> {
-        if self.mode == SetMode::Observe || candidate.set.mode == SetMode::Observe {
-            return verdict(candidate, Outcome::Observed, refusal.reason, refusal.message);
-        }
-        refused(candidate, refusal)
     }
 }

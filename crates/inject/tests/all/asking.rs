@@ -16,6 +16,11 @@ pub(crate) fn set(name: &str, mut spec: Value) -> Meaning {
     read(&json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}))
 }
 
+/// A set with one container of this name.
+pub(crate) fn plain_set(name: &str, container: &str) -> Meaning {
+    set(name, json!({"containers": [image(container)]}))
+}
+
 /// What a set means that has no errors.
 pub(crate) fn read(object: &Value) -> Meaning {
     let review = review(object);

@@ -9,9 +9,12 @@
 mod api_server;
 mod asking;
 mod defects;
+mod failure_policy;
 mod index;
 mod metadata;
+mod observe;
 mod opt_out;
+mod reasons;
 mod scenarios;
 mod service_account;
 mod sizes;
