@@ -1,13 +1,15 @@
 //! What sets have claimed of a pod, so that no two of them give it different things of one name.
 //!
-//! Sets are asked in the order of their names; the first that can be applied has what it claims.
+//! Sets are asked in the order of their names, those that the pod has already before the others; the first that can be
+//! applied has what it claims.
 
 use std::collections::BTreeMap;
 
 use pillion_api::{Meaning, PatchPolicy, Reason, Template};
 use serde_json::{Map, Value};
 
-use crate::evaluate::{AppMount, Refusal};
+use crate::evaluate::{AppMount, Refusal, sidecars, used_volumes};
+use crate::volume;
 
 /// Who has what. The first of each pair is the name of the set.
 #[derive(Default)]
@@ -27,23 +29,28 @@ impl<'a> Claims<'a> {
         self.containers.contains_key(name)
     }
 
-    /// Whether a set has claimed a volume of this name.
-    pub(crate) fn has_volume(&self, name: &str) -> bool {
-        self.volumes.contains_key(name)
+    /// The set that has claimed a volume of this name.
+    pub(crate) fn volume(&self, name: &str) -> Option<&'a str> {
+        self.volumes.get(name).map(|(set, _)| *set)
+    }
+
+    /// Whether a set has claimed a place in a container.
+    pub(crate) fn has_mount(&self, container: &str, place: &str) -> bool {
+        self.mounts.contains_key(&(container, place.to_owned()))
     }
 
     /// Says what of a set another has claimed before it.
     pub(crate) fn check(&self, template: &'a Template, mounts: &[AppMount<'a>]) -> Result<(), Refusal> {
-        for sidecar in template.init_containers.iter().chain(&template.containers) {
+        for sidecar in sidecars(template) {
             if let Some(set) = self.containers.get(sidecar.name.as_str()) {
                 return Err(clash(&format!("container {}", sidecar.name), set));
             }
         }
-        for volume in &template.volumes {
-            if let Some((set, claimed)) = self.volumes.get(volume.name.as_str())
-                && **claimed != volume.volume
+        for wanted in used_volumes(template) {
+            if let Some((set, claimed)) = self.volumes.get(wanted.name.as_str())
+                && !volume::is_same(claimed, &wanted.volume)
             {
-                return Err(clash(&format!("another volume {}", volume.name), set));
+                return Err(clash(&format!("another volume {}", wanted.name), set));
             }
         }
         for mount in mounts {
@@ -85,10 +92,10 @@ impl<'a> Claims<'a> {
     /// Gives a set what it adds.
     pub(crate) fn claim(&mut self, set: &'a Meaning, template: &'a Template, mounts: Vec<AppMount<'a>>) {
         let name = set.name.as_str();
-        for sidecar in template.init_containers.iter().chain(&template.containers) {
+        for sidecar in sidecars(template) {
             self.containers.entry(&sidecar.name).or_insert(name);
         }
-        for volume in &template.volumes {
+        for volume in used_volumes(template) {
             self.volumes.entry(&volume.name).or_insert((name, &volume.volume));
         }
         for mount in mounts {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pillion_api::{AnnotationPatch, PatchPolicy, Placement, Reason, Sidecar, Template};
+use pillion_api::{AnnotationPatch, NamedVolume, PatchPolicy, Placement, Reason, Sidecar, Template};
 use serde_json::{Map, Value, json};
 
 use crate::claims::Claims;
@@ -11,6 +11,7 @@ use crate::pod::{Container, Pod, items, text};
 use crate::pod_security;
 use crate::security::Security;
 use crate::sidecar::{build, one_spelling, place};
+use crate::volume;
 
 /// Why a set cannot be applied to a pod.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,11 +72,13 @@ impl AppMount<'_> {
 /// What a set is asked about.
 pub(crate) struct Question<'a, 'q> {
     pub(crate) pod: &'q Pod<'a>,
+    /// Name of the set.
+    pub(crate) set: &'a str,
     pub(crate) template: &'a Template,
     pub(crate) claims: &'q Claims<'a>,
     /// Annotations as the sets before it leave them, where they change them.
     pub(crate) annotations: &'q BTreeMap<&'a str, String>,
-    /// Whether the pod says that this set was applied before.
+    /// Whether this set was applied before, at least in part.
     pub(crate) was_applied: bool,
     /// Whether it only observes, so that what others added before is not in its way.
     pub(crate) observes: bool,
@@ -85,18 +88,17 @@ pub(crate) struct Question<'a, 'q> {
 impl<'a> Question<'a, '_> {
     /// Whether all sidecars of the set are in the pod from an earlier review.
     pub(crate) fn is_already_there(&self) -> bool {
-        let mut sidecars = self.sidecars();
         self.was_applied
-            && sidecars.all(|sidecar| {
+            && sidecars(self.template).all(|sidecar| {
                 !self.claims.has_container(&sidecar.name)
-                    && self.container(&sidecar.name).is_some_and(|container| container.is_injected)
+                    && self.pod.container(&sidecar.name).is_some_and(|container| container.is_injected)
             })
     }
 
     /// Every check is made before anything is added: a set is applied whole or not at all.
     pub(crate) fn evaluate(&self) -> Result<Additions<'a>, Refusal> {
-        for sidecar in self.sidecars() {
-            if self.container(&sidecar.name).is_some_and(|container| !container.is_injected) {
+        for sidecar in sidecars(self.template) {
+            if self.pod.container(&sidecar.name).is_some_and(|container| !container.is_injected) {
                 let message = format!("the pod has a container {} of its own", sidecar.name);
                 return Err(Refusal::new(Reason::ContainerClash, message));
             }
@@ -136,19 +138,11 @@ impl<'a> Question<'a, '_> {
         self.security.warning(&found)
     }
 
-    fn sidecars(&self) -> impl Iterator<Item = &'a Sidecar> + use<'a> {
-        self.template.init_containers.iter().chain(&self.template.containers)
-    }
-
-    fn container(&self, name: &str) -> Option<&Container<'a>> {
-        self.pod.all().find(|container| container.name == name)
-    }
-
     fn build(&self, sidecars: &'a [Sidecar], additions: &mut Additions<'a>) -> Result<Vec<Addition<'a>>, Refusal> {
         let mut built = Vec::new();
         for sidecar in sidecars {
             let (name, placement) = (sidecar.name.as_str(), sidecar.placement);
-            if self.was_applied && self.container(name).is_some() {
+            if self.was_applied && self.pod.container(name).is_some() {
                 built.push(Addition { name, placement, container: None });
                 continue;
             }
@@ -165,7 +159,7 @@ impl<'a> Question<'a, '_> {
         if self.was_applied || self.observes {
             return Ok(());
         }
-        match self.sidecars().find(|sidecar| self.container(&sidecar.name).is_some()) {
+        match sidecars(self.template).find(|sidecar| self.pod.container(&sidecar.name).is_some()) {
             None => Ok(()),
             Some(sidecar) => {
                 let message =
@@ -177,12 +171,9 @@ impl<'a> Question<'a, '_> {
 
     /// The volumes that something mounts and the pod lacks.
     fn volumes(&self) -> Result<Vec<&'a Map<String, Value>>, Refusal> {
-        for sidecar in self.sidecars() {
+        for sidecar in sidecars(self.template) {
             for name in mounted(&sidecar.container) {
-                let is_somewhere = self.template.volumes.iter().any(|volume| volume.name == name)
-                    || self.pod.volumes.contains_key(name)
-                    || self.claims.has_volume(name);
-                if !is_somewhere {
+                if !self.is_somewhere(name) {
                     let message = format!(
                         "container {} mounts volume {name}, which neither the set nor the pod has",
                         sidecar.name
@@ -192,24 +183,30 @@ impl<'a> Question<'a, '_> {
             }
         }
         let mut missing = Vec::new();
-        for volume in &self.template.volumes {
-            let is_mounted = self.sidecars().any(|sidecar| mounted(&sidecar.container).any(|name| name == volume.name))
-                || self.template.app_volume_mounts.iter().any(|mount| mount.volume == volume.name);
-            if !is_mounted || self.claims.has_volume(&volume.name) {
-                continue;
-            }
-            match self.pod.volumes.get(volume.name.as_str()) {
-                None => missing.push(&volume.volume),
-                // The API server may have filled in defaults and rewritten quantities since it was added.
+        for wanted in used_volumes(self.template).filter(|wanted| self.claims.volume(&wanted.name).is_none()) {
+            match self.pod.volumes.get(wanted.name.as_str()) {
+                None => missing.push(&wanted.volume),
+                // What the pod has of the set stays, also if the set has changed since.
                 Some(_) if self.was_applied => {}
-                Some(present) if is_same_volume(&volume.volume, present) => {}
+                Some(present) if volume::is_same(&wanted.volume, present) => {}
                 Some(_) => {
-                    let message = format!("the pod has another volume {}", volume.name);
+                    let message = format!("the pod has another volume {}", wanted.name);
                     return Err(Refusal::new(Reason::VolumeClash, message));
                 }
             }
         }
         Ok(missing)
+    }
+
+    fn is_somewhere(&self, volume: &str) -> bool {
+        if self.template.volumes.iter().any(|own| own.name == volume) {
+            return true;
+        }
+        match self.claims.volume(volume) {
+            // What a later set has from an earlier review was not there when this one was asked first.
+            Some(set) => set < self.set || self.was_applied,
+            None => self.pod.volumes.contains_key(volume),
+        }
     }
 
     /// The volumes of the set in the pod's own containers.
@@ -230,6 +227,8 @@ impl<'a> Question<'a, '_> {
                     found.iter().find(|earlier| earlier.container == container.name && earlier.place == place);
                 let is_there = match (earlier, mount_at(container, &place)) {
                     (Some(earlier), _) if (earlier.volume, earlier.read_only) == (volume, read_only) => continue,
+                    // Another set mounts something there; whether that is the same is asked of the claims.
+                    (None, _) if self.claims.has_mount(container.name, &place) => true,
                     (None, None) => false,
                     (None, Some(present)) if is_same_mount(present, volume, read_only) => true,
                     _ => {
@@ -298,6 +297,19 @@ impl<'a> Question<'a, '_> {
     }
 }
 
+/// The containers of a set, init containers first.
+pub(crate) fn sidecars(template: &Template) -> impl Iterator<Item = &Sidecar> {
+    template.init_containers.iter().chain(&template.containers)
+}
+
+/// The volumes of a set that something mounts; the others are not added.
+pub(crate) fn used_volumes(template: &Template) -> impl Iterator<Item = &NamedVolume> {
+    template.volumes.iter().filter(|volume| {
+        sidecars(template).any(|sidecar| mounted(&sidecar.container).any(|name| name == volume.name))
+            || template.app_volume_mounts.iter().any(|mount| mount.volume == volume.name)
+    })
+}
+
 /// The account a pod names, in the present or the old field.
 pub(crate) fn service_account<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     let field = |name: &str| text(pod.spec, name).filter(|account| !account.is_empty());
@@ -319,27 +331,6 @@ fn is_same_mount(present: &Map<String, Value>, volume: &str, read_only: bool) ->
     let plain =
         ["subPath", "subPathExpr", "devicePath"].iter().all(|field| text(present, field).is_none_or(str::is_empty));
     text(present, "name") == Some(volume) && is_read_only == read_only && plain
-}
-
-/// Whether the pod's volume is what the set asks for, with no more than defaults filled in.
-fn is_same_volume(wanted: &Map<String, Value>, present: &Map<String, Value>) -> bool {
-    // A volume of no kind is an empty folder.
-    let kind = |volume: &Map<String, Value>| volume.keys().find(|key| *key != "name").cloned();
-    let kinds = [wanted, present].map(|volume| kind(volume).unwrap_or_else(|| "emptyDir".to_owned()));
-    let empty = json!({});
-    kinds[0] == kinds[1] && wanted.iter().all(|(key, value)| is_within(value, present.get(key).unwrap_or(&empty)))
-}
-
-fn is_within(wanted: &Value, present: &Value) -> bool {
-    match (wanted, present) {
-        (Value::Object(wanted), Value::Object(present)) => {
-            wanted.iter().all(|(key, value)| present.get(key).is_some_and(|own| is_within(value, own)))
-        }
-        (Value::Array(wanted), Value::Array(present)) => {
-            wanted.len() == present.len() && wanted.iter().zip(present).all(|(one, other)| is_within(one, other))
-        }
-        _ => wanted == present,
-    }
 }
 
 /// The value an annotation gets; `None` where it stays as it is.

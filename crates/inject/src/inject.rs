@@ -214,6 +214,7 @@ impl<'a, 'p> Review<'a, 'p> {
         let observes = observes(candidate, self.mode);
         let question = Question {
             pod: self.pod,
+            set: &set.name,
             template,
             claims: &self.claims,
             annotations: &self.annotations,

@@ -27,6 +27,7 @@ mod security;
 mod set_index;
 mod sidecar;
 mod size;
+mod volume;
 
 pub use decision::{Decision, Outcome, Size, Verdict, Warning};
 pub use inject::{Candidate, Choice, Installation, inject};

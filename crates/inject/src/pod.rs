@@ -158,6 +158,11 @@ impl<'a> Pod<'a> {
         self.init_containers.iter().chain(&self.containers)
     }
 
+    /// The container of a name, plain or init.
+    pub(crate) fn container(&self, name: &str) -> Option<&Container<'a>> {
+        self.all().find(|container| container.name == name)
+    }
+
     /// The pod's own containers that run with it: plain ones, and native sidecars. Each with its list.
     pub(crate) fn own_running(&self) -> impl Iterator<Item = (&'static str, &Container<'a>)> {
         let natives = self.init_containers.iter().filter(|container| container.is_native_sidecar());

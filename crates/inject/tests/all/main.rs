@@ -7,6 +7,7 @@
 )]
 
 mod api_server;
+mod app_mounts;
 mod asking;
 mod defects;
 mod failure_policy;
