@@ -28,13 +28,16 @@ pub(crate) struct Changes<'a> {
     pub(crate) sets: BTreeSet<String>,
     /// Their containers that were there before.
     pub(crate) kept: BTreeSet<&'a str>,
+    /// All containers of ours that were there before, of sets that do not match any more too.
+    pub(crate) ours: Vec<&'a str>,
     /// The record of decisions, if there is to be one.
     pub(crate) record: Option<String>,
 }
 
 pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value, Vec<Operation>) {
     let mut editor = Editor::new(json.clone());
-    let mut ours: BTreeSet<String> = changes.kept.iter().map(|name| (*name).to_owned()).collect();
+    let earlier = changes.ours.iter().chain(&changes.kept);
+    let mut ours: BTreeSet<String> = earlier.map(|name| (*name).to_owned()).collect();
     let mut before = BTreeMap::new();
     for additions in &changes.additions {
         for (list, containers) in
@@ -54,7 +57,11 @@ pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value
     for (key, value) in changes.annotations {
         editor.set(ANNOTATIONS, key, json!(value));
     }
-    mark(&mut editor, pod, ours, changes.sets, changes.record);
+    let mut sets = changes.sets;
+    if !changes.ours.is_empty() {
+        sets.extend(marks::names(pod.annotations.get(marks::INJECTED_SETS)));
+    }
+    mark(&mut editor, &ours, &sets, changes.record);
     editor.finish()
 }
 
@@ -147,26 +154,13 @@ fn remove_tokens(editor: &mut Editor, list: &[Step<'_>]) {
 }
 
 /// Says on the pod what is ours. Marks that nothing stands behind are taken away: only we may write them.
-fn mark(
-    editor: &mut Editor,
-    pod: &Pod<'_>,
-    mut ours: BTreeSet<String>,
-    mut sets: BTreeSet<String>,
-    record: Option<String>,
-) {
-    let listed = marks::names(pod.annotations.get(marks::CONTAINERS));
-    let injected = pod.all().filter(|container| container.is_injected).map(|container| container.name);
-    let earlier: Vec<&str> = injected.filter(|name| listed.contains(*name)).collect();
-    if !earlier.is_empty() {
-        ours.extend(earlier.into_iter().map(str::to_owned));
-        sets.extend(marks::names(pod.annotations.get(marks::INJECTED_SETS)));
-    }
+fn mark(editor: &mut Editor, ours: &BTreeSet<String>, sets: &BTreeSet<String>, record: Option<String>) {
     if ours.is_empty() {
         editor.unset(ANNOTATIONS, marks::CONTAINERS);
         editor.unset(LABELS, marks::INJECTED_LABEL);
     } else {
-        editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(&ours)));
-        editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(&sets)));
+        editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(ours)));
+        editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(sets)));
         editor.set(LABELS, marks::INJECTED_LABEL, json!("true"));
     }
     match record {

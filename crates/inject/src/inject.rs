@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::apply::{Changes, apply};
 use crate::claims::Claims;
 use crate::decision::{Decision, Outcome, Verdict};
-use crate::evaluate::{Additions, Question, Refusal};
+use crate::evaluate::{Additions, Question, Refusal, sidecars};
 use crate::marks;
 use crate::namespace::Namespace;
 use crate::pod::{Pod, Unreadable};
@@ -97,17 +97,26 @@ pub fn inject<'a>(
         return unchanged(candidates.into_iter().map(skip).collect());
     }
     let mut review = Review::new(&read, namespace, installation.mode);
+    for candidate in &candidates {
+        review.keep(*candidate);
+    }
     let mut decision = unchanged(candidates.into_iter().map(|candidate| review.ask(candidate)).collect());
     if installation.mode == SetMode::Observe || decision.is_refused() {
         return decision;
     }
-    let earlier = read.annotations.get(marks::DECISION).and_then(|text| Record::parse(text));
+    // A record is believed only beside something we did.
+    let ours = marks::ours(&read);
+    let has_ours = !ours.is_empty() || !review.kept.is_empty();
+    let earlier = read.annotations.get(marks::DECISION).filter(|_| has_ours);
+    let earlier = earlier.and_then(|text| Record::parse(text));
     let is_recorded = decision.verdicts.iter().any(|verdict| verdict.outcome != Outcome::Observed);
     let record = is_recorded.then(|| Record::of(&decision.verdicts, earlier.as_ref()).render());
     let present = decision.verdicts.iter().filter(|verdict| verdict.outcome.is_present());
     let sets = present.map(|verdict| verdict.set.to_owned()).collect();
-    let Review { additions, annotations, kept, .. } = review;
-    let (changed, patch) = apply(pod, &read, Changes { additions, annotations, sets, kept, record });
+    let kept =
+        review.kept.values().flat_map(|template| sidecars(template)).map(|sidecar| sidecar.name.as_str()).collect();
+    let Review { additions, annotations, .. } = review;
+    let (changed, patch) = apply(pod, &read, Changes { additions, annotations, sets, kept, ours, record });
     if !patch.is_empty() {
         decision.pod = Some(changed);
         decision.patch = patch;
@@ -161,8 +170,8 @@ struct Review<'a, 'p> {
     claims: Claims<'a>,
     annotations: BTreeMap<&'a str, String>,
     additions: Vec<Additions<'a>>,
-    /// Containers that were there from an earlier review, of sets that still have them.
-    kept: BTreeSet<&'a str>,
+    /// Sets whose sidecars are there from an earlier review.
+    kept: BTreeMap<&'a str, &'a Template>,
     skipped: BTreeSet<String>,
     applied_before: BTreeSet<String>,
 }
@@ -176,7 +185,7 @@ impl<'a, 'p> Review<'a, 'p> {
             claims: Claims::default(),
             annotations: BTreeMap::new(),
             additions: Vec::new(),
-            kept: BTreeSet::new(),
+            kept: BTreeMap::new(),
             skipped: marks::names(pod.annotations.get(marks::SKIP)),
             applied_before: marks::names(pod.annotations.get(marks::INJECTED_SETS)),
         }
@@ -205,33 +214,47 @@ impl<'a, 'p> Review<'a, 'p> {
         }
     }
 
+    fn question(&self, candidate: Candidate<'a>, template: &'a Template) -> Question<'a, '_> {
+        // A list of names alone proves nothing: something of the set must be there.
+        let mut present = sidecars(template).filter_map(|sidecar| self.pod.container(&sidecar.name));
+        Question {
+            pod: self.pod,
+            set: &candidate.set.name,
+            template,
+            claims: &self.claims,
+            annotations: &self.annotations,
+            was_applied: self.applied_before.contains(&candidate.set.name) && present.any(|it| it.is_injected),
+            observes: observes(candidate, self.mode),
+            security: self.security,
+        }
+    }
+
+    /// Lets a set keep what the pod has of it. All such sets come first: what one of them could not have had the first
+    /// time because of another, it cannot have now.
+    fn keep(&mut self, candidate: Candidate<'a>) {
+        let Ok(template) = self.template(candidate) else { return };
+        let question = self.question(candidate, template);
+        if question.is_already_there() {
+            let mounts = question.app_mounts().unwrap_or_default();
+            self.claims.claim(candidate.set, template, mounts);
+            self.kept.insert(&candidate.set.name, template);
+        }
+    }
+
     fn ask(&mut self, candidate: Candidate<'a>) -> Verdict<'a> {
         let set = candidate.set;
         let template = match self.template(candidate) {
             Ok(template) => template,
             Err(verdict) => return verdict,
         };
-        let observes = observes(candidate, self.mode);
-        let question = Question {
-            pod: self.pod,
-            set: &set.name,
-            template,
-            claims: &self.claims,
-            annotations: &self.annotations,
-            was_applied: self.applied_before.contains(&set.name),
-            observes,
-            security: self.security,
-        };
-        if question.is_already_there() {
-            let mounts = question.app_mounts().unwrap_or_default();
-            self.claims.claim(set, template, mounts);
-            self.kept.extend(template.init_containers.iter().chain(&template.containers).map(|it| it.name.as_str()));
+        if self.kept.contains_key(set.name.as_str()) {
             return verdict(candidate, Outcome::Kept, Reason::AlreadyInjected, "the pod has the sidecars of the set");
         }
-        let mut additions = match question.evaluate() {
+        let mut additions = match self.question(candidate, template).evaluate() {
             Ok(additions) => additions,
             Err(refusal) => return not_applied(candidate, self.mode, refusal),
         };
+        let observes = observes(candidate, self.mode);
         let (outcome, reason, message) = if observes {
             (Outcome::Observed, Reason::Observed, "the set would be applied, but only observes".to_owned())
         } else if self.skipped.contains(&set.name) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::pod::{items, text};
+use crate::pod::{Pod, items, text};
 
 /// Pod annotation with the record of decisions.
 pub const DECISION: &str = "pillion.dev/decision";
@@ -29,6 +29,13 @@ pub(crate) fn names(list: Option<&&str>) -> BTreeSet<String> {
 
 pub(crate) fn join(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The containers that are ours from an earlier review: each was injected, and is on the list.
+pub(crate) fn ours<'a>(pod: &Pod<'a>) -> Vec<&'a str> {
+    let listed = names(pod.annotations.get(CONTAINERS));
+    let injected = pod.all().filter(|container| container.is_injected).map(|container| container.name);
+    injected.filter(|name| listed.contains(*name)).collect()
 }
 
 /// Whether a container carries the variable that says a `SidecarSet` put it there.

@@ -9,9 +9,11 @@
 mod api_server;
 mod app_mounts;
 mod asking;
+mod clashes;
 mod defects;
 mod failure_policy;
 mod index;
+mod marks;
 mod metadata;
 mod observe;
 mod opt_out;
