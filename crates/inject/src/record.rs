@@ -4,8 +4,8 @@
 //! {"v":1,"sets":{"mesh":{"code":"PL201","sizes":{"proxy":{"limits.cpu":["600m","300m"]}}},"logs":{"code":"PL204"}}}
 //! ```
 //!
-//! A size is what the targets came to, and what the sidecar got. A record that would be too long loses first the sizes
-//! and words (`"cut":1`), then the last sets (`"cut":2`).
+//! A size is what the targets came to, and what the sidecar got. A record that would be too long loses first sizes, words
+//! and warnings (`"cut":1`), then revisions and the last sets (`"cut":2`).
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Record {
     v: u8,
     /// What was decided, by the name of the set.
     pub sets: BTreeMap<String, Entry>,
-    /// How much is missing: 0 nothing, 1 sizes and words, 2 sets as well.
+    /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 revisions and sets as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u8,
 }
@@ -99,13 +99,16 @@ impl Record {
         }
         self.cut = self.cut.max(1);
         for entry in self.sets.values_mut() {
-            *entry = Entry::bare(&entry.code);
+            *entry = Entry { revision: entry.revision.take(), ..Entry::bare(&entry.code) };
         }
         let text = self.text();
         if self.cut == 1 && text.len() <= MAX_RECORD {
             return text;
         }
         self.cut = 2;
+        for entry in self.sets.values_mut() {
+            entry.revision = None;
+        }
         let mut over = self.text().len().saturating_sub(MAX_RECORD);
         while over > 0
             && let Some((name, _)) = self.sets.pop_last()

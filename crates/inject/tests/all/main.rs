@@ -18,6 +18,7 @@ mod metadata;
 mod observe;
 mod opt_out;
 mod reasons;
+mod record;
 mod scenarios;
 mod service_account;
 mod sizes;
