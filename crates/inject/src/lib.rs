@@ -5,6 +5,8 @@
 //! - [`Record`]: what of it the pod carries, so that anyone can be told later.
 //! - [`mismatch`]: why a set does not match.
 //! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
+//! - [`pod_of`], [`fill_in`]: the pod a workload would create, and what the API server does to it before it asks us.
+//! - [`effective_requests`], [`qos_class`]: what a pod asks of a node, before and after.
 //!
 //! The webhook, the controller and the command line call these functions on the same bytes. A pod is JSON, edited only
 //! where something of ours goes; fields nobody here knows stay as they are. Reviewing a pod twice changes nothing the
@@ -21,12 +23,15 @@ mod matching;
 mod namespace;
 mod patch;
 mod pod;
+mod pod_resources;
 pub mod pod_security;
 mod record;
 mod security;
+mod server_defaults;
 mod set_index;
 mod sidecar;
 mod size;
+mod templates;
 mod volume;
 
 pub use decision::{Decision, Outcome, Size, Verdict, Warning};
@@ -34,6 +39,9 @@ pub use inject::{Candidate, Choice, Installation, inject};
 pub use matching::{Mismatch, mismatch};
 pub use namespace::Namespace;
 pub use patch::Operation;
-pub use pod::PodHead;
+pub use pod::{PodHead, Unreadable};
+pub use pod_resources::{QosClass, effective_requests, qos_class};
 pub use record::{Entry, MAX_RECORD, Record};
+pub use server_defaults::{Filled, FilledBy, LimitRange, fill_in};
 pub use set_index::SetIndex;
+pub use templates::{Origin, WorkloadPod, pod_of};

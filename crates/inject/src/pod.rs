@@ -100,9 +100,10 @@ impl<'de> Deserialize<'de> for Keys {
     }
 }
 
-/// Something in a pod that is not as Kubernetes has it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable(pub(crate) String);
+/// Something in an object that is not as Kubernetes has it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub(crate) String);
 
 /// A pod that has the form of one.
 pub(crate) struct Pod<'a> {
@@ -187,7 +188,7 @@ fn containers<'a>(spec: &'a Map<String, Value>, field: &str) -> Result<Vec<Conta
     items.iter().enumerate().map(read).collect()
 }
 
-fn object<'a>(value: Option<&'a Value>, path: &str) -> Result<Option<&'a Map<String, Value>>, Unreadable> {
+pub(crate) fn object<'a>(value: Option<&'a Value>, path: &str) -> Result<Option<&'a Map<String, Value>>, Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(fields)) => Ok(Some(fields)),
@@ -195,7 +196,7 @@ fn object<'a>(value: Option<&'a Value>, path: &str) -> Result<Option<&'a Map<Str
     }
 }
 
-fn list<'a>(value: Option<&'a Value>, path: &str) -> Result<&'a [Value], Unreadable> {
+pub(crate) fn list<'a>(value: Option<&'a Value>, path: &str) -> Result<&'a [Value], Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),

@@ -5,6 +5,8 @@
 
 mod inject_crd;
 mod inject_pod_security;
+mod inject_server_defaults;
+mod inject_templates;
 mod smoke_admission;
 mod smoke_fleet;
 mod smoke_metrics;
