@@ -89,9 +89,11 @@ fn a_limit_range_has_defaults_of_its_own() {
         let mut with_type = item.clone();
         with_type["type"] = json!("Container");
         assert_eq!(amounts(with_type), expected, "{item}");
-        let mut of_pods = item.clone();
-        of_pods["type"] = json!("Pod");
-        assert_eq!(amounts(of_pods), json!([{}, {}]), "{item}");
+        for other in ["Pod", "PersistentVolumeClaim"] {
+            let mut of_others = item.clone();
+            of_others["type"] = json!(other);
+            assert_eq!(amounts(of_others), json!([{}, {}]), "{item}");
+        }
     }
 }
 

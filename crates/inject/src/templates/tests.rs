@@ -107,6 +107,10 @@ fn pods_of_a_job_carry_its_name() {
     assert_eq!(found.pod["metadata"]["generateName"], "web-");
     assert_eq!(found.pod["metadata"]["labels"], json!({"app": "web", "job-name": "web", JOB_NAME: "web"}));
     assert_eq!(found.unknown_labels, [JOB_UID, JOB_UID_BEFORE]);
+    let mut named = template();
+    named["metadata"]["labels"]["job-name"] = json!("own");
+    let found = expanded(&workload("batch/v1", "Job", &json!({"template": named})));
+    assert_eq!(found.pod["metadata"]["labels"], json!({"app": "web", "job-name": "own", JOB_NAME: "web"}));
     let manual = expanded(&workload("batch/v1", "Job", &json!({"manualSelector": true, "template": template()})));
     assert_eq!(manual.pod["metadata"]["labels"], json!({"app": "web"}));
 }
