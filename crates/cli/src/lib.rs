@@ -2,19 +2,27 @@
 //!
 //! - [`main`]: reads the command line, runs the verb, turns its [`Ending`] into an exit status.
 //! - `expr`: the workbench for resource expressions.
+//! - `render`: the pods that workloads would become, and why.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
 #![forbid(unsafe_code)]
 
+use std::error::Error;
 use std::io::{self, ErrorKind, Write};
+use std::iter;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod expr;
-#[cfg_attr(not(test), expect(dead_code, reason = "the verbs that read manifests come next"))]
+mod layout;
+#[cfg_attr(not(test), expect(dead_code, reason = "lint, which points at keys and lines, comes next"))]
 mod manifest;
+mod pod_diff;
+mod preview;
+mod render;
+mod yaml_text;
 
 /// Look after the sidecars of a Kubernetes cluster.
 #[derive(Parser)]
@@ -29,6 +37,8 @@ enum Verb {
     /// Try, explain, check and draw resource expressions.
     #[command(subcommand, arg_required_else_help = true)]
     Expr(expr::Verb),
+    /// Show the pods that workloads would become, and why, without a cluster.
+    Render(render::Arguments),
 }
 
 /// How results are written.
@@ -63,17 +73,26 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
     let mut streams = Streams { out: &mut out, err: &mut err };
-    let Verb::Expr(verb) = arguments.verb;
-    match expr::run(&verb, &mut streams) {
+    let ending = match arguments.verb {
+        Verb::Expr(verb) => expr::run(&verb, &mut streams),
+        Verb::Render(arguments) => render::run(&arguments, &mut streams),
+    };
+    match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,
         Ok(Ending::Finding) => ExitCode::from(1),
         // `pillion … | head`: whoever reads has enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(streams.err, "error: {error}");
+            let _ = writeln!(streams.err, "error: {}", chain(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error with what caused it.
+fn chain(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ mod volume;
 
 pub use decision::{Decision, Outcome, Size, Verdict, Warning};
 pub use inject::{Candidate, Choice, Installation, inject};
-pub use matching::{Mismatch, mismatch};
+pub use matching::{Mismatch, asked_for, mismatch};
 pub use namespace::Namespace;
 pub use patch::Operation;
 pub use pod::{PodHead, Unreadable};

@@ -1,6 +1,6 @@
 //! Why a set does not match a pod.
 
-use pillion_api::{Condition, Meaning, Namespaces, Reason, Requirement};
+use pillion_api::{Condition, Meaning, Namespaces, Reason, Requirement, Selector};
 
 use crate::namespace::Namespace;
 
@@ -40,6 +40,17 @@ pub fn mismatch<'a>(
     Some(Mismatch { reason: Reason::SelectorMismatch, message })
 }
 
+/// What a set asks for, as kubectl writes it: `app=web in namespaces with tier=prod`.
+pub fn asked_for(set: &Meaning) -> String {
+    let all = |selector: &Selector| selector.requirements().iter().map(wanted).collect::<Vec<_>>().join(", ");
+    let namespaces = match &set.namespaces {
+        Namespaces::All => "any namespace".to_owned(),
+        Namespaces::Named(name) => format!("namespace {name}"),
+        Namespaces::Selected(selector) => format!("namespaces with {}", all(selector)),
+    };
+    format!("{} in {namespaces}", all(&set.selector))
+}
+
 /// A requirement as kubectl writes it.
 fn wanted(requirement: &Requirement) -> String {
     let key = &requirement.key;
@@ -56,4 +67,30 @@ fn wanted(requirement: &Requirement) -> String {
 fn seen(requirement: &Requirement, value: Option<&str>) -> String {
     let key = &requirement.key;
     value.map_or_else(|| format!("has no label {key}"), |value| format!("has {key}={value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pillion_api::review;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_set_asks_for_reads_as_a_sentence() {
+        for (more, said) in [
+            (json!({}), "app=web, tier in (a, b) in any namespace"),
+            (json!({"namespace": "shop"}), "app=web, tier in (a, b) in namespace shop"),
+            (
+                json!({"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}),
+                "app=web, tier in (a, b) in namespaces with label team",
+            ),
+        ] {
+            let mut set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mesh"}, "spec": {
+                "selector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["b", "a"]}]},
+                "containers": [{"name": "proxy", "image": "proxy:1"}]}});
+            set["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            assert_eq!(asked_for(&review(&set).meaning.unwrap()), said);
+        }
+    }
 }
