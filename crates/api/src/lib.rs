@@ -4,6 +4,7 @@
 //!   carried as it is ([`SidecarContainer`]).
 //! - [`review`]: everything that is to be said about a SidecarSet ([`Problem`]), and its [`Meaning`]: one spelling, all
 //!   defaults, patterns and expressions compiled. Deciders read meanings only.
+//! - [`clashes`]: what two sets would both give to one pod; [`advice`]: what a cluster may want of a set besides.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
 //!
@@ -16,6 +17,8 @@
     reason = "comments of fields are what `kubectl explain` prints"
 )]
 
+mod advice;
+mod clash;
 mod container;
 mod crd;
 mod injection;
@@ -32,6 +35,8 @@ mod sidecar_set;
 mod status;
 mod update;
 
+pub use advice::advice;
+pub use clash::{Clash, clashes};
 pub use container::{
     ContainerFields, FieldRef, OWN_FIELDS, PodInjectPolicy, Resources, SharePolicy, ShareType, SidecarContainer,
     SourceContainerNameFrom, TransferEnv, UpgradeStrategy, Volume,
@@ -44,7 +49,7 @@ pub use meaning::{
 };
 pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
 pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};
-pub use read::{CUSTOM_VERSION_LABEL, Review, review, template};
+pub use read::{CUSTOM_VERSION_LABEL, Review, expression_warnings, review, template};
 pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
 pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
 pub use selector::{Condition, LabelSelector, LabelSelectorRequirement, Requirement, Selector, SelectorOperator};

@@ -5,6 +5,7 @@ mod policy;
 mod strategy;
 mod template;
 
+pub use policy::expression_warnings;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 

@@ -161,7 +161,7 @@ reasons! {
         cure "Remove `sidecar`, or give the init container restartPolicy Always.";
     PossiblyNegative "PL151" "An expression is negative for some pods."
         cause "For the amounts the message names the result is below zero; such pods are refused."
-        cure "Put a floor around it, such as max(0, …), unless no pod has such an amount.";
+        cure "Give it a floor, such as max(…, 10m), unless no pod has such an amount.";
     ForeignVolume "PL152" "A container mounts a volume that is not of the set."
         cause "The volume must then be one of the pod's own; pods without it are refused by the API server."
         cure "Add the volume to spec.volumes, or make sure that every selected pod has it.";
@@ -174,6 +174,21 @@ reasons! {
     ExcludedNamespace "PL155" "The set selects pods that are never changed."
         cause "Its namespace is kube-system, which is left alone so that a cluster can always start."
         cure "Choose another namespace.";
+    PossiblyAboveLimit "PL156" "A computed request is above the computed limit for some pods."
+        cause "The two expressions cross: for the amounts the message names, the request gives more than the limit."
+        cure "Make the request expression at most the limit expression, as in min(…, LIMIT).";
+    PossiblyZeroLimit "PL157" "A computed limit is 0 for some pods."
+        cause "A node reads a limit of 0 as no limit, so pods with the amounts the message names are refused."
+        cure "Give the expression a floor above 0, such as max(…, 10m).";
+    DeadSelector "PL158" "A selector matches nothing, whatever the labels."
+        cause "Its requirements on one label exclude each other, such as In and NotIn with the same values."
+        cure "Remove one of the requirements on the label the message names.";
+    NoRequest "PL159" "A container has no request for cpu or memory."
+        cause "An autoscaler on utilisation cannot work where a container has no request; a ResourceQuota on the resource refuses its pods."
+        cure "Give the container requests, or a resourcesPolicy.";
+    MayClashWithSet "PL160" "Two sets may give one pod different things of the same name."
+        cause "Some pod can match both sets. The set first in the order of names is applied, the other is refused (PL313)."
+        cure "Rename what the message names in one of the sets, or make their selectors exclude each other.";
 
     Injected "PL201" "The set was applied to the pod."
         cause "Its selectors matched and nothing stood against it."
@@ -217,7 +232,7 @@ reasons! {
 
     NegativeResult "PL301" "A computed amount is negative."
         cause "The expression gives less than zero for the pod's containers; the message shows the arithmetic."
-        cure "Put a floor around the expression, such as max(0, …), or change the pod's resources.";
+        cure "Give the expression a floor, such as max(…, 10m), or change the pod's resources.";
     NoTarget "PL302" "No container of the pod is a target."
         cause "No name matches targetContainersNameRegex, of a resourcesPolicy or of appVolumeMounts."
         cure "Change the pattern, or select other pods.";

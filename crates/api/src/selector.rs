@@ -113,6 +113,48 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// A label of which the requirements exclude each other, so that nothing can match.
+    pub fn contradiction(&self) -> Option<&str> {
+        contradiction(self.requirements.iter())
+    }
+
+    /// Whether some labels fulfil both selectors.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        contradiction(self.requirements.iter().chain(&other.requirements)).is_none()
+    }
+
+    /// Whether some labels, this one among them, fulfil the selector.
+    pub(crate) fn can_match_with(&self, key: &str, value: &str) -> bool {
+        let condition = Condition::In(BTreeSet::from([value.to_owned()]));
+        let label = Requirement { key: key.to_owned(), condition };
+        contradiction(self.requirements.iter().chain([&label])).is_none()
+    }
+}
+
+/// The first label for which no value, nor its absence, fulfils all requirements. Labels do not depend on one another, so
+/// if each of them can be fulfilled, all can.
+fn contradiction<'a>(requirements: impl Iterator<Item = &'a Requirement>) -> Option<&'a str> {
+    let mut by_key: BTreeMap<&str, Vec<&Condition>> = BTreeMap::new();
+    for requirement in requirements {
+        by_key.entry(&requirement.key).or_default().push(&requirement.condition);
+    }
+    by_key.into_iter().find(|(_, conditions)| !can_hold(conditions)).map(|(key, _)| key)
+}
+
+fn can_hold(conditions: &[&Condition]) -> bool {
+    let all_hold = |value: Option<&str>| conditions.iter().all(|condition| condition.holds(value));
+    let listed = conditions.iter().find_map(|condition| match condition {
+        Condition::In(values) => Some(values),
+        _ => None,
+    });
+    match listed {
+        Some(values) => values.iter().any(|value| all_hold(Some(value))),
+        // Some value is on no list of forbidden ones; only a label that must be absent has none.
+        None => all_hold(None) || !conditions.contains(&&Condition::DoesNotExist),
+    }
+}
+
 impl Condition {
     /// Whether it holds of a label with this value.
     pub fn holds(&self, value: Option<&str>) -> bool {
@@ -127,6 +169,8 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -157,5 +201,57 @@ mod tests {
         assert_eq!(failing.key, "b");
         assert_eq!(failing.condition, Condition::In(BTreeSet::from(["2".to_owned()])));
         assert_eq!(Selector::compile(&LabelSelector::default()), None);
+    }
+
+    /// Requirements on two labels, of three values each.
+    fn any_selector() -> impl Strategy<Value = Selector> {
+        let condition = (0..4_u8, prop::collection::btree_set(prop::sample::select(vec!["a", "b", "c"]), 1..4))
+            .prop_map(|(kind, values)| {
+                let values = values.into_iter().map(str::to_owned).collect();
+                match kind {
+                    0 => Condition::In(values),
+                    1 => Condition::NotIn(values),
+                    2 => Condition::Exists,
+                    _ => Condition::DoesNotExist,
+                }
+            });
+        let requirement = (prop::sample::select(vec!["x", "y"]), condition)
+            .prop_map(|(key, condition)| Requirement { key: key.to_owned(), condition });
+        prop::collection::vec(requirement, 1..5).prop_map(|requirements| Selector { requirements })
+    }
+
+    /// Absent, one of the three values, or another.
+    const VALUES: [Option<&str>; 5] = [None, Some("a"), Some("b"), Some("c"), Some("other")];
+
+    fn matched(selector: &Selector) -> Vec<(Option<&'static str>, Option<&'static str>)> {
+        let all = VALUES.into_iter().flat_map(|x| VALUES.map(|y| (x, y)));
+        all.filter(|(x, y)| selector.matches(|key| if key == "x" { *x } else { *y })).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_can_match_is_what_some_labels_match(one in any_selector(), other in any_selector()) {
+            let (of_one, of_other) = (matched(&one), matched(&other));
+            prop_assert_eq!(one.contradiction().is_some(), of_one.is_empty());
+            prop_assert_eq!(one.overlaps(&other), of_one.iter().any(|labels| of_other.contains(labels)));
+            prop_assert_eq!(one.can_match_with("x", "a"), of_one.iter().any(|(x, _)| *x == Some("a")));
+        }
+    }
+
+    #[test]
+    fn a_label_that_only_one_selector_names_keeps_nothing_apart() {
+        let selector = |expressions: serde_json::Value| {
+            Selector::compile(&serde_json::from_value(serde_json::json!({"matchExpressions": expressions})).unwrap())
+                .unwrap()
+        };
+        let exists = selector(serde_json::json!([{"key": "team", "operator": "Exists"}]));
+        let other = selector(serde_json::json!([{"key": "app", "operator": "In", "values": ["web"]}]));
+        assert!(exists.overlaps(&other));
+        let both = selector(serde_json::json!([
+            {"key": "app", "operator": "In", "values": ["web", "api"]},
+            {"key": "team", "operator": "Exists"},
+            {"key": "team", "operator": "DoesNotExist"},
+        ]));
+        assert_eq!((both.contradiction(), both.overlaps(&other)), (Some("team"), false));
     }
 }

@@ -69,6 +69,7 @@ fn check_points_at_the_token() {
 fn check_warns_of_pods_that_would_be_refused() {
     insta::assert_snapshot!(expr("check", "cpu - 2", "limits.cpu", &[]));
     insta::assert_snapshot!(expr("check", "min(cpu, 3 - cpu) + 1", "requests.cpu", &["-o", "json"]));
+    insta::assert_snapshot!(expr("check", "max(0, memory - 1Gi)", "limits.memory", &[]));
 }
 
 #[test]

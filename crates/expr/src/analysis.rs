@@ -1,7 +1,9 @@
 //! What an expression does over all amounts: knees, slopes, ranges, signs; exact.
 
+use pillion_quantity::Resource;
+
 use crate::Ratio;
-use crate::curve::Piece;
+use crate::curve::{Piece, difference};
 
 /// The shape of an expression over [0, ∞). Amounts are in units: cores, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,15 @@ pub struct Interval {
     /// Whether it begins with `from` itself; true only of zero.
     pub from_included: bool,
     /// Where it ends; `None` where it does not.
+    pub to: Option<Ratio>,
+}
+
+/// Amounts for which the result is exactly zero, both ends among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zeros {
+    /// Where they begin.
+    pub from: Ratio,
+    /// Where they end, which may be where they begin; `None` where they do not.
     pub to: Option<Ratio>,
 }
 
@@ -174,6 +185,19 @@ impl<'a> Analysis<'a> {
         self.negative
     }
 
+    /// Exactly the amounts for which the result is zero, in order, with gaps between them.
+    pub fn zeros(&self) -> Vec<Zeros> {
+        // A border that does not fit is refused when the expression is compiled.
+        zeros(self.pieces).unwrap_or_default()
+    }
+
+    /// Exactly the amounts for which the result is below that of another expression, in order, with gaps between them.
+    ///
+    /// `None` where a border does not fit.
+    pub fn below(&self, other: &Analysis<'_>) -> Option<Vec<Interval>> {
+        negative_intervals(&difference(self.pieces, other.pieces)?)
+    }
+
     /// Whether the result can be negative at all.
     pub fn sign(&self) -> Sign {
         match self.negative {
@@ -201,6 +225,27 @@ impl<'a> Analysis<'a> {
             1 => Growth::Unlimited,
             -1 => Growth::Falls,
             _ => Growth::Settles(last.map_or(Ratio::ZERO, |line| line.offset)),
+        }
+    }
+}
+
+impl Interval {
+    /// `cpu in [0, 2)`
+    pub fn human(&self, resource: Resource) -> String {
+        let open = if self.from_included { '[' } else { '(' };
+        let to = self.to.map_or_else(|| "∞".to_owned(), |to| to.human(resource));
+        format!("{resource} in {open}{}, {to})", self.from.human(resource))
+    }
+}
+
+impl Zeros {
+    /// `cpu in [0, 2]`, or `cpu = 2`.
+    pub fn human(&self, resource: Resource) -> String {
+        let from = self.from.human(resource);
+        match self.to {
+            Some(to) if to == self.from => format!("{resource} = {from}"),
+            Some(to) => format!("{resource} in [{from}, {}]", to.human(resource)),
+            None => format!("{resource} in [{from}, ∞)"),
         }
     }
 }
@@ -244,4 +289,33 @@ pub(crate) fn negative_intervals(pieces: &[Piece]) -> Option<Vec<Interval>> {
     }
     intervals.extend(open);
     Some(intervals)
+}
+
+/// `None` where a border does not fit.
+fn zeros(pieces: &[Piece]) -> Option<Vec<Zeros>> {
+    let mut found: Vec<Zeros> = Vec::new();
+    // The sign where a piece begins; the pieces are continuous, so each knows it from the last.
+    let mut sign = pieces.first()?.line.offset.signum();
+    for (at, piece) in pieces.iter().enumerate() {
+        let slope = piece.line.slope.signum();
+        let next = pieces.get(at + 1).map(|next| next.start);
+        if sign == 0 {
+            let to = if slope == 0 { next } else { Some(piece.start) };
+            match found.last_mut() {
+                Some(last) if last.to == Some(piece.start) => last.to = to,
+                _ => found.push(Zeros { from: piece.start, to }),
+            }
+            sign = slope;
+        } else if sign * slope < 0 {
+            let zero = piece.line.root()?;
+            if next.is_none_or(|next| zero < next) {
+                found.push(Zeros { from: zero, to: Some(zero) });
+                sign = slope;
+            } else if next == Some(zero) {
+                // The next piece begins there, and finds it.
+                sign = 0;
+            }
+        }
+    }
+    Some(found)
 }

@@ -170,6 +170,13 @@ impl Curve {
     }
 }
 
+/// What the left function has above the right one; where they are straight together it is too.
+pub(crate) fn difference(left: &[Piece], right: &[Piece]) -> Option<Vec<Piece>> {
+    stretches(left, right)
+        .map(|stretch| Some(Piece { start: stretch.start, line: stretch.left.checked_sub(stretch.right)? }))
+        .collect()
+}
+
 /// A stretch on which both functions are straight.
 struct Stretch {
     start: Ratio,

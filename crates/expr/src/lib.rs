@@ -29,7 +29,7 @@ mod render;
 mod syntax;
 mod targets;
 
-pub use analysis::{Analysis, Direction, Extreme, Growth, Interval, Knee, Range, Segment, Sign};
+pub use analysis::{Analysis, Direction, Extreme, Growth, Interval, Knee, Range, Segment, Sign, Zeros};
 pub use error::{Error, ErrorCode, Span};
 pub use explain::{Explanation, Step, Value};
 pub use field::{Field, Side, UnknownField};

@@ -18,12 +18,12 @@ use std::fmt;
 
 use pillion_quantity::{Format, Quantity, Resource};
 
-use crate::analysis::{Analysis, Interval, Sign, negative_intervals};
+use crate::analysis::{Analysis, Interval, Sign, Zeros, negative_intervals};
 use crate::curve::Piece;
 use crate::explain::{self, Explanation};
 use crate::ratio::common_divisor;
 use crate::syntax::Node;
-use crate::{Error, ErrorCode, Field, MAX_LENGTH, Ratio, Span, compile, parse};
+use crate::{Error, ErrorCode, Field, MAX_LENGTH, Ratio, Side, Span, compile, parse};
 
 const NANO: i128 = 1_000_000_000;
 const SLOPE_BOUND: i128 = 1 << 62;
@@ -196,6 +196,21 @@ impl Program {
     /// What the expression does over all amounts, exactly.
     pub fn analysis(&self) -> Analysis<'_> {
         Analysis::new(&self.pieces, &self.negative)
+    }
+
+    /// The amounts for which it sets a limit of exactly zero, which a node would read as no limit.
+    ///
+    /// Not zero alone: a pod has such limits only where they already mean none. Nor a single amount next to those for
+    /// which the result is negative, which is refused for that.
+    pub fn zero_limits(&self) -> Vec<Zeros> {
+        if self.field.side == Side::Requests {
+            return Vec::new();
+        }
+        let is_edge = |at| self.negative.iter().any(|found| found.from == at || found.to == Some(at));
+        let is_point = |zeros: &Zeros| zeros.to == Some(zeros.from);
+        let mut zeros = self.analysis().zeros();
+        zeros.retain(|zeros| !is_point(zeros) || (zeros.from != Ratio::ZERO && !is_edge(zeros.from)));
+        zeros
     }
 
     /// The expression with the value of every part of it.

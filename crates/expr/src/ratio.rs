@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use pillion_quantity::Quantity;
+use pillion_quantity::{Quantity, Resource};
 
 const NANO: i128 = 1_000_000_000;
 
@@ -125,6 +125,14 @@ impl Ratio {
     pub fn to_quantity(self) -> Option<Quantity> {
         let nano = self.checked_mul(Self::whole(NANO))?;
         (nano.denominator == 1).then(|| Quantity::from_nano(nano.numerator, pillion_quantity::Format::DecimalSi))
+    }
+
+    /// As people write so many units: cores as a number (`2.4`), bytes with a suffix (`150Mi`).
+    pub fn human(self, resource: Resource) -> String {
+        match (resource, self.to_quantity()) {
+            (Resource::Memory, Some(quantity)) => quantity.human(resource).to_string(),
+            _ => self.to_string(),
+        }
     }
 
     /// The decimal digits, where they come to an end.

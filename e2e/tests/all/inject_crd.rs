@@ -13,25 +13,9 @@ use pillion_testbed::{Look, until};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::sets::{Case, Verdict, good};
+
 const DEFINITION: &str = "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml";
-
-/// One line of `crates/api/tests/sets.yaml`.
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    patch: Value,
-    verdict: String,
-    #[serde(default)]
-    judged_by: Option<String>,
-    #[serde(default)]
-    expect: Option<Expected>,
-}
-
-#[derive(Deserialize)]
-struct Expected {
-    code: String,
-    message: String,
-}
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -82,25 +66,15 @@ async fn dry_run(scene: &Scene, object: &Value, unknown_fields: &str) -> Result<
     }
 }
 
-fn good(name: &str) -> Value {
-    json!({
-        "apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "proxy", "image": "proxy:1"}]},
-    })
-}
-
 #[tokio::test]
 async fn the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
     let scene = Scene::open("crd").await?;
     define(&scene).await?;
-    let cases: Vec<Case> = yaml(&repository().join("crates/api/tests/sets.yaml"))?;
+    let cases = Case::all();
     let mut wrong = Vec::new();
     for case in &cases {
-        let mut object = good("good");
-        json_patch::merge(&mut object, &case.patch);
-        let answer = dry_run(&scene, &object, "Ignore").await?;
-        let by_schema = case.judged_by.as_deref() == Some("schema");
-        let refused_here = by_schema && case.verdict == "refused";
+        let answer = dry_run(&scene, &case.set(), "Ignore").await?;
+        let refused_here = case.is_judged_by_the_schema() && case.verdict == Verdict::Refused;
         let fits = match (&answer, &case.expect) {
             (Ok(_), _) => !refused_here,
             // A rule says its code and the whole sentence; the schema's own words have no code.

@@ -7,6 +7,9 @@ mod inject_crd;
 mod inject_pod_security;
 mod inject_server_defaults;
 mod inject_templates;
+#[expect(dead_code, reason = "the API server does not name places as our own code does")]
+#[path = "../../../crates/api/tests/all/sets.rs"]
+mod sets;
 mod smoke_admission;
 mod smoke_fleet;
 mod smoke_metrics;

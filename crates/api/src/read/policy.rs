@@ -1,6 +1,6 @@
 //! `resourcesPolicy`: one spelling out of two, compiled.
 
-use pillion_expr::{Field, Interval, Mode, Program, Ratio, Resource, Side, Sign};
+use pillion_expr::{Field, Mode, Program, Resource, Side};
 
 use super::Reader;
 use crate::Reason;
@@ -16,11 +16,13 @@ impl Reader {
         let mut programs = Vec::new();
         let spellings = [("resourceExpr", &stored.resource_expr), ("resourcesExpr", &stored.resources_expr)];
         for (name, expr) in spellings {
+            let mut compiled = Vec::new();
             for field in Field::ALL {
                 let text = expr.as_ref().and_then(|expr| expression(expr, field));
-                let place = path.field(name).field(&field.side.to_string()).key(field.resource.name());
-                programs.extend(text.and_then(|text| self.program(text, field, place)));
+                compiled.extend(text.and_then(|text| self.program(text, field, place(&path.field(name), field))));
             }
+            self.crossing(&compiled, &path.field(name));
+            programs.extend(compiled);
         }
         let mode = match stored.target_container_mode.or(stored.target_containers_mode)? {
             TargetMode::Sum => Mode::Sum,
@@ -32,7 +34,7 @@ impl Reader {
     fn program(&mut self, text: &str, field: Field, path: FieldPath) -> Option<Program> {
         match Program::compile(text, field) {
             Ok(program) => {
-                self.negative(&program, path);
+                self.problems.extend(expression_warnings(&program, &path));
                 Some(program)
             }
             Err(error) => {
@@ -49,17 +51,60 @@ impl Reader {
         }
     }
 
-    /// A result that may be negative refuses pods later: the person is told for which.
-    fn negative(&mut self, program: &Program, path: FieldPath) {
-        let analysis = program.analysis();
-        if analysis.sign() != Sign::SometimesNegative {
-            return;
+    /// Says where a request is above the limit. A pod may have more limits than requests; where both are the same, as in
+    /// every pod that gives limits only, the two expressions have one and the same variable and can be compared.
+    fn crossing(&mut self, programs: &[Program], path: &FieldPath) {
+        let program = |field| programs.iter().find(|program| program.field() == field);
+        for resource in [Resource::Cpu, Resource::Memory] {
+            let [request, limit] = [Side::Requests, Side::Limits].map(|side| Field { side, resource });
+            let (Some(asks), Some(bounds)) = (program(request), program(limit)) else { continue };
+            let crossing = bounds.analysis().below(&asks.analysis()).unwrap_or_default();
+            if !crossing.is_empty() {
+                let amounts = joined(crossing.iter().map(|found| found.human(resource)));
+                let message = format!(
+                    "the request is above the limit for a pod with requests and limits of {amounts}: such pods are refused"
+                );
+                let help = "make the request at most the limit for every amount, as in min(…, LIMIT)";
+                let problem = Problem::warning(Reason::PossiblyAboveLimit, place(path, request), message, help);
+                self.problems.push(problem.with_also(place(path, limit)));
+            }
         }
-        let resource = program.field().resource;
-        let intervals: Vec<String> = analysis.negative().iter().map(|found| interval(found, resource)).collect();
-        let message = format!("the result is negative for {}: such pods are refused", intervals.join(" and "));
-        self.warning(Reason::PossiblyNegative, path, message, "wrap it in max(0, …) if that is not meant");
     }
+}
+
+/// What is to be said about an expression that can be used: for which pods it gives what cannot.
+pub fn expression_warnings(program: &Program, path: &FieldPath) -> Vec<Problem> {
+    let Field { side, resource } = program.field();
+    let floor = match (side, resource) {
+        (Side::Requests, _) => "max(…, 0)",
+        (Side::Limits, Resource::Cpu) => "max(…, 10m)",
+        (Side::Limits, Resource::Memory) => "max(…, 16Mi)",
+    };
+    let mut warnings = Vec::new();
+    let negative = program.analysis().negative();
+    if !negative.is_empty() {
+        let amounts = joined(negative.iter().map(|found| found.human(resource)));
+        let message = format!("the result is negative for {amounts}: such pods are refused");
+        let help = format!("give it a floor, as in {floor}, if that is not meant");
+        warnings.push(Problem::warning(Reason::PossiblyNegative, path.clone(), message, help));
+    }
+    let zeros = program.zero_limits();
+    if !zeros.is_empty() {
+        let amounts = joined(zeros.iter().map(|found| found.human(resource)));
+        let message = format!("the limit is 0 for {amounts}, which a node reads as no limit: such pods are refused");
+        let help = format!("give it a floor above 0, as in {floor}");
+        warnings.push(Problem::warning(Reason::PossiblyZeroLimit, path.clone(), message, help));
+    }
+    warnings
+}
+
+/// Where the expression of a field stands.
+fn place(expressions: &FieldPath, field: Field) -> FieldPath {
+    expressions.field(&field.side.to_string()).key(field.resource.name())
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(" and ")
 }
 
 /// The text of a field; an empty one counts as absent.
@@ -70,18 +115,4 @@ fn expression(expr: &ResourceExpr, field: Field) -> Option<&str> {
     };
     let text = side.as_ref()?.get(field.resource.name())?;
     (!text.trim().is_empty()).then_some(text)
-}
-
-/// `cpu in [0, 2)`
-fn interval(interval: &Interval, resource: Resource) -> String {
-    let open = if interval.from_included { '[' } else { '(' };
-    let to = interval.to.map_or_else(|| "∞".to_owned(), |to| amount(to, resource));
-    format!("{resource} in {open}{}, {to})", amount(interval.from, resource))
-}
-
-fn amount(value: Ratio, resource: Resource) -> String {
-    match (resource, value.to_quantity()) {
-        (Resource::Memory, Some(quantity)) => quantity.human(resource).to_string(),
-        _ => value.to_string(),
-    }
 }

@@ -6,7 +6,7 @@ use super::{Reader, metadata};
 use crate::Reason;
 use crate::injection::{InjectStrategy, InjectionStrategy, RevisionPolicy};
 use crate::meaning::{Injection, Pin, PodCount, Priority, RevisionReference, Update};
-use crate::problem::FieldPath;
+use crate::problem::{FieldPath, Problem};
 use crate::selector::{LabelSelector, Selector};
 use crate::update::{PriorityStrategy, UpdateStrategy, UpdateType};
 
@@ -49,7 +49,14 @@ impl Reader {
             let path = path.field("matchExpressions").index(at);
             self.selector_part(&requirement.key, requirement.values.iter().flatten(), &path);
         }
-        Selector::compile(stored)
+        let compiled = Selector::compile(stored)?;
+        // A requirement that cannot be read is no contradiction.
+        let is_wrong = |problem: &Problem| problem.is_error() && problem.path.segments().starts_with(path.segments());
+        if let Some(key) = compiled.contradiction().filter(|_| !self.problems.iter().any(is_wrong)) {
+            let message = format!("nothing can match: the requirements on label {key} exclude each other");
+            self.warning(Reason::DeadSelector, path.clone(), message, "remove one of them");
+        }
+        Some(compiled)
     }
 
     fn selector_part<'a>(&mut self, key: &str, values: impl IntoIterator<Item = &'a String>, path: &FieldPath) {

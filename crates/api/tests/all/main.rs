@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests that read the examples")]
 
+mod advice;
+mod clash;
 mod examples;
 mod laws;
+mod sets;
 mod spelling;
 mod table;

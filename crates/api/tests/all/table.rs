@@ -1,62 +1,20 @@
-//! The table of sets that are refused, warned about or accepted: `tests/sets.yaml`. The e2e tests ask a real API server the
-//! same questions.
+//! The verdicts of this crate on the table of sets.
 
 use std::collections::BTreeSet;
 
-use pillion_api::{Reason, Severity, review};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use pillion_api::{Group, Reason, Severity, review};
+use serde_json::json;
 
-/// One line of the table.
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    /// Merged over a good set; null removes.
-    patch: Value,
-    verdict: Verdict,
-    /// `schema` if the API server alone must say the same.
-    #[serde(default)]
-    judged_by: Option<String>,
-    /// Reason code, place and part of the message of one problem.
-    #[serde(default)]
-    expect: Option<Expected>,
-}
+use crate::sets::{Case, Verdict, good};
 
-#[derive(Deserialize, Debug, PartialEq, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Refused,
-    Warned,
-    Accepted,
-}
-
-#[derive(Deserialize)]
-struct Expected {
-    code: String,
-    path: String,
-    message: String,
-    #[serde(default)]
-    also: Vec<String>,
-}
-
-fn cases() -> Vec<Case> {
-    serde_saphyr::from_str(include_str!("../sets.yaml")).unwrap()
-}
-
-fn good() -> Value {
-    json!({
-        "apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "good"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "proxy", "image": "proxy:1"}]},
-    })
-}
+/// Codes that a review does not give: they are about a cluster, or about two sets.
+const ELSEWHERE: [Reason; 2] = [Reason::NoRequest, Reason::MayClashWithSet];
 
 #[test]
 fn every_set_gets_its_verdict_and_the_words_for_it() {
     let mut wrong = Vec::new();
-    for case in cases() {
-        let mut object = good();
-        json_patch::merge(&mut object, &case.patch);
-        let review = review(&object);
+    for case in Case::all() {
+        let review = review(&case.set());
         let verdict = match review.problems.iter().map(|problem| problem.severity).min() {
             Some(Severity::Error) => Verdict::Refused,
             Some(Severity::Warning) => Verdict::Warned,
@@ -82,12 +40,12 @@ fn every_set_gets_its_verdict_and_the_words_for_it() {
 
 #[test]
 fn the_table_is_large_enough_and_has_every_code_of_sets() {
-    let cases = cases();
+    let cases = Case::all();
     let count = |verdict, schema: bool| {
         cases
             .iter()
             .filter(|case| case.verdict == verdict)
-            .filter(|case| (case.judged_by.as_deref() == Some("schema")) == schema)
+            .filter(|case| case.is_judged_by_the_schema() == schema)
             .count()
     };
     assert!(count(Verdict::Refused, true) >= 30, "{}", count(Verdict::Refused, true));
@@ -96,13 +54,13 @@ fn the_table_is_large_enough_and_has_every_code_of_sets() {
     assert_eq!(names.len(), cases.len());
     let codes: BTreeSet<&str> =
         cases.iter().filter_map(|case| case.expect.as_ref()).map(|it| it.code.as_str()).collect();
-    let all = Reason::ALL.iter().map(|reason| reason.code()).filter(|code| code.starts_with("PL1"));
-    assert_eq!(codes, all.collect());
+    let all = Reason::ALL.iter().filter(|reason| reason.group() == Group::Spec && !ELSEWHERE.contains(reason));
+    assert_eq!(codes, all.map(|reason| reason.code()).collect());
 }
 
 #[test]
 fn all_mistakes_are_told_at_once_and_an_expression_with_its_caret() {
-    let mut object = good();
+    let mut object = good("good");
     json_patch::merge(
         &mut object,
         &json!({"spec": {"Mode": "Inject", "labels": {"a": "b c"}, "containers": [{"name": "proxy", "image": "proxy:1",

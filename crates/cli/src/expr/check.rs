@@ -2,13 +2,17 @@
 
 use std::io;
 
+use pillion_api::{FieldPath, expression_warnings};
 use pillion_expr::{Program, Ratio};
 
 use super::{header, shape, write_json};
 use crate::{Ending, Format, Streams};
 
 pub(super) fn run(program: &Program, format: Format, streams: &mut Streams<'_>) -> io::Result<Ending> {
-    let warnings = warnings(program);
+    let warnings: Vec<String> = expression_warnings(program, &FieldPath::root())
+        .into_iter()
+        .map(|warning| format!("{}; {}", warning.message, warning.help))
+        .collect();
     match format {
         Format::Text => {
             writeln!(streams.out, "{}: valid", program.field())?;
@@ -27,16 +31,4 @@ pub(super) fn run(program: &Program, format: Format, streams: &mut Streams<'_>) 
         }
     }
     Ok(Ending::Fine)
-}
-
-/// Pods that the expression would refuse.
-fn warnings(program: &Program) -> Vec<String> {
-    let resource = program.field().resource;
-    let refused = |interval| {
-        format!(
-            "the result is negative for {}: such pods are refused; wrap it in max(0, …) if that is not meant",
-            shape::interval(interval, resource)
-        )
-    };
-    program.analysis().negative().iter().map(refused).collect()
 }

@@ -1,22 +1,14 @@
 //! What an expression does over all pods, in words: shared by `check` and `plot`.
 
-use pillion_expr::{Analysis, Direction, Extreme, Growth, Interval, Program, Ratio};
+use pillion_expr::{Analysis, Direction, Extreme, Growth, Program, Ratio};
 use pillion_quantity::Resource;
 use serde_json::{Value, json};
-
-/// An amount as people write it: cores as a decimal number (`2.4`), bytes with a suffix (`150Mi`).
-pub(super) fn amount(value: Ratio, resource: Resource) -> String {
-    match (resource, value.to_quantity()) {
-        (Resource::Memory, Some(quantity)) => quantity.human(resource).to_string(),
-        _ => value.to_string(),
-    }
-}
 
 /// Lines of `name  words`, in the order people ask.
 pub(super) fn lines(program: &Program, from: Ratio, to: Option<Ratio>) -> Vec<(&'static str, String)> {
     let analysis = program.analysis();
     let resource = program.field().resource;
-    let shown = |value| amount(value, resource);
+    let shown = |value: Ratio| value.human(resource);
     let knees: Vec<String> = analysis
         .knees()
         .map(|knee| format!("{} → {}", shown(knee.at), knee.value.map_or_else(|| "?".to_owned(), shown)))
@@ -52,30 +44,23 @@ pub(super) fn json(program: &Program) -> Value {
     })
 }
 
-/// `cpu in [0, 2)`, the amounts for which a result is negative.
-pub(super) fn interval(interval: &Interval, resource: Resource) -> String {
-    let open = if interval.from_included { '[' } else { '(' };
-    let to = interval.to.map_or_else(|| "∞".to_owned(), |to| amount(to, resource));
-    format!("{resource} in {open}{}, {to})", amount(interval.from, resource))
-}
-
 fn range(analysis: &Analysis<'_>, from: Ratio, to: Option<Ratio>, resource: Resource) -> String {
     let domain = match to {
-        Some(to) => format!("[{}, {}]", amount(from, resource), amount(to, resource)),
-        None => format!("[{}, ∞)", amount(from, resource)),
+        Some(to) => format!("[{}, {}]", from.human(resource), to.human(resource)),
+        None => format!("[{}, ∞)", from.human(resource)),
     };
     let Some(range) = analysis.range(from, to) else {
         return format!("too long to be written down, for {resource} in {domain}");
     };
     let end = |extreme, unbounded: &str| match extreme {
-        Extreme::Finite { value, .. } => amount(value, resource),
+        Extreme::Finite { value, .. } => value.human(resource),
         Extreme::Unbounded => unbounded.to_owned(),
     };
     format!("{} … {} for {resource} in {domain}", end(range.low, "-∞"), end(range.high, "∞"))
 }
 
 fn sign(analysis: &Analysis<'_>, resource: Resource) -> String {
-    let intervals: Vec<String> = analysis.negative().iter().map(|found| interval(found, resource)).collect();
+    let intervals: Vec<String> = analysis.negative().iter().map(|found| found.human(resource)).collect();
     if intervals.is_empty() {
         return "never negative, proven for every amount".to_owned();
     }
@@ -94,7 +79,7 @@ fn direction(analysis: &Analysis<'_>) -> &'static str {
 fn growth(analysis: &Analysis<'_>, resource: Resource) -> String {
     match analysis.growth() {
         Growth::Unlimited => "unlimited in, unlimited out".to_owned(),
-        Growth::Settles(value) => format!("unlimited in, {} out", amount(value, resource)),
+        Growth::Settles(value) => format!("unlimited in, {} out", value.human(resource)),
         Growth::Falls => "unlimited in is refused: the result is negative".to_owned(),
     }
 }

@@ -122,6 +122,44 @@ fn signs_are_exact_intervals() {
 }
 
 #[test]
+fn limits_of_zero_are_found() {
+    for (expression, zero) in [
+        ("cpu*50%", vec![]),
+        ("max(0, cpu-2)", vec!["cpu in [0, 2]"]),
+        ("0*cpu", vec!["cpu in [0, ∞)"]),
+        ("max(cpu-2, 2-cpu)", vec!["cpu = 2"]),
+        ("max(0, min(cpu, 4-cpu))", vec!["cpu in [4, ∞)"]),
+        ("max(0, min(cpu-1, 3-cpu)) + max(0, cpu-5)", vec!["cpu in [0, 1]", "cpu in [3, 5]"]),
+        // Next to negative amounts it is one of them that is put right.
+        ("cpu-2", vec![]),
+        ("min(cpu, 3-cpu)", vec![]),
+        ("max(-1, min(0, cpu-2))", vec!["cpu in [2, ∞)"]),
+    ] {
+        let zeros = |field| compile(expression, field).zero_limits();
+        let shown: Vec<String> = zeros(CPU).iter().map(|found| found.human(CPU.resource)).collect();
+        assert_eq!(shown, zero, "{expression}");
+        assert_eq!(zeros(Field::REQUESTS_CPU), [], "{expression}");
+    }
+}
+
+#[test]
+fn where_one_expression_is_below_another_is_found() {
+    for (one, other, below) in [
+        ("cpu", "cpu", vec![]),
+        ("min(cpu, 2)", "cpu*50%", vec!["cpu in (4, ∞)"]),
+        ("cpu*50%", "50m", vec!["cpu in [0, 0.1)"]),
+        ("max(cpu, 1)", "max(cpu*2, 1) - max(0, cpu*2-4)", vec!["cpu in (0.5, 4)"]),
+        ("1", "2", vec!["cpu in [0, ∞)"]),
+        ("1", "max(cpu-3, 3-cpu)", vec!["cpu in [0, 2)", "cpu in (4, ∞)"]),
+    ] {
+        let [one, other] = [one, other].map(|expression| compile(expression, CPU));
+        let found = one.analysis().below(&other.analysis()).unwrap();
+        let shown: Vec<String> = found.iter().map(|found| found.human(CPU.resource)).collect();
+        assert_eq!(shown, below, "{} {}", one.source(), other.source());
+    }
+}
+
+#[test]
 fn out_of_range_amounts_are_refused() {
     let program = compile("cpu*2", CPU);
     for (input, message) in [

@@ -85,7 +85,8 @@ fn analysis_is_exact() {
     let count = setting("PILLION_DOMAINS").unwrap_or(1_000);
     println!("PILLION_SEED={seed} PILLION_DOMAINS={count}");
     let mut generator = Generator::new(seed);
-    let (mut checked, mut knees, mut skipped) = (0, 0, 0);
+    let (mut checked, mut knees, mut skipped, mut compared) = (0, 0, 0, 0);
+    let mut last: Option<(Program, Tree)> = None;
     while checked < count {
         let field = generator.field();
         let tree = generator.tree(field);
@@ -99,11 +100,19 @@ fn analysis_is_exact() {
         if let Err(why) = shape::check(&program, &tree, domain, &mut generator) {
             panic!("{text:?} for {field} over {domain:?}, seed {seed}: {why}");
         }
+        if let Some((other, of_other)) = &last {
+            match shape::check_below((&program, &tree), (other, of_other), &mut generator) {
+                Ok(said) => compared += u64::from(said),
+                Err(why) => panic!("{text:?} and {:?}, seed {seed}: {why}", other.source()),
+            }
+        }
         knees += program.analysis().knees().len();
         checked += 1;
+        last = Some((program, tree));
     }
-    println!("{checked} pairs of expression and domain, {knees} knees");
+    println!("{checked} pairs of expression and domain, {knees} knees, {compared} pairs of expressions");
     assert!(knees as u64 > count, "too few knees to be a test");
+    assert!(compared > count * 9 / 10, "too few pairs of expressions");
 }
 
 /// What the program must answer, by the naive way.

@@ -16,7 +16,29 @@ pub(crate) fn check(program: &Program, tree: &Tree, domain: Domain, generator: &
     segments_are_straight(program, &naive)?;
     growth_is_the_limit(program, tree)?;
     range_is_exact(program, domain, &naive, generator)?;
-    negative_is_exact(program, &naive, generator)
+    negative_is_exact(program, &naive, generator)?;
+    zeros_are_exact(program, &naive, generator)
+}
+
+/// Whether one program is below another exactly where the analysis says so. Skipped, with false, where it cannot say.
+pub(crate) fn check_below(
+    one: (&Program, &Tree),
+    other: (&Program, &Tree),
+    generator: &mut Generator,
+) -> Result<bool, String> {
+    let Some(intervals) = one.0.analysis().below(&other.0.analysis()) else { return Ok(false) };
+    let value = |tree: &Tree, at: &BigRational| {
+        let variable = Value { finite: at.clone(), infinite: BigRational::zero(), amount: true };
+        tree.value(&variable).unwrap().finite
+    };
+    let borders = intervals.iter().flat_map(|interval| [Some(interval.from), interval.to]).flatten();
+    let knees = [one.0, other.0].into_iter().flat_map(|program| program.analysis().knees().map(|knee| knee.at));
+    for at in points(borders.chain(knees), generator) {
+        let inside = intervals.iter().any(|interval| contains(interval, &at));
+        let below = value(one.1, &at) < value(other.1, &at);
+        same("whether it is below", &inside, &below).map_err(|why| format!("{why} at {at}"))?;
+    }
+    Ok(true)
 }
 
 fn segments_are_straight(program: &Program, naive: &impl Fn(&BigRational) -> BigRational) -> Result<(), String> {
@@ -125,13 +147,7 @@ fn negative_is_exact(
         _ => Sign::SometimesNegative,
     };
     same("the sign", &analysis.sign(), &sign)?;
-    let mut points: Vec<BigRational> = vec![units(0)];
-    for knee in analysis.knees() {
-        points.push(big(knee.at));
-    }
     for interval in intervals {
-        points.push(big(interval.from));
-        points.extend(interval.to.map(big));
         if interval.from_included {
             same("the start of an interval", &interval.from, &Ratio::ZERO)?;
         } else {
@@ -141,19 +157,46 @@ fn negative_is_exact(
             same("the value where it ends", &naive(&big(to)), &units(0))?;
         }
     }
-    points.sort();
-    let last = points.last().unwrap() + units(1_000);
-    points.push(last);
-    // At every point that matters, and between any two of them.
-    for pair in points.windows(2) {
-        let share = units(1 + i128::from(generator.below(7))) / units(8);
-        for at in [pair[0].clone(), &pair[0] + (&pair[1] - &pair[0]) * share] {
-            let inside = intervals.iter().any(|interval| contains(interval, &at));
-            same("whether it is negative", &inside, &naive(&at).is_negative())
-                .map_err(|why| format!("{why} at {at}"))?;
-        }
+    let borders = intervals.iter().flat_map(|interval| [Some(interval.from), interval.to]).flatten();
+    for at in points(borders.chain(analysis.knees().map(|knee| knee.at)), generator) {
+        let inside = intervals.iter().any(|interval| contains(interval, &at));
+        same("whether it is negative", &inside, &naive(&at).is_negative()).map_err(|why| format!("{why} at {at}"))?;
     }
     Ok(())
+}
+
+fn zeros_are_exact(
+    program: &Program,
+    naive: &impl Fn(&BigRational) -> BigRational,
+    generator: &mut Generator,
+) -> Result<(), String> {
+    let analysis = program.analysis();
+    let zeros = analysis.zeros();
+    for pair in zeros.windows(2) {
+        if pair[0].to.is_none_or(|to| to >= pair[1].from) {
+            return Err(format!("{zeros:?} have no gap"));
+        }
+    }
+    let borders = zeros.iter().flat_map(|zeros| [Some(zeros.from), zeros.to]).flatten();
+    for at in points(borders.chain(analysis.knees().map(|knee| knee.at)), generator) {
+        let inside = zeros.iter().any(|zeros| at >= big(zeros.from) && zeros.to.is_none_or(|to| at <= big(to)));
+        same("whether it is zero", &inside, &naive(&at).is_zero()).map_err(|why| format!("{why} at {at}"))?;
+    }
+    Ok(())
+}
+
+/// Zero and every amount given, one between any two of them, and one beyond.
+fn points(borders: impl Iterator<Item = Ratio>, generator: &mut Generator) -> Vec<BigRational> {
+    let mut points: Vec<BigRational> = borders.map(big).chain([units(0)]).collect();
+    points.sort();
+    points.push(points.last().unwrap() + units(1_000));
+    let between = points.windows(2).map(|pair| {
+        let share = units(1 + i128::from(generator.below(7))) / units(8);
+        &pair[0] + (&pair[1] - &pair[0]) * share
+    });
+    let between: Vec<_> = between.collect();
+    points.extend(between);
+    points
 }
 
 fn contains(interval: &Interval, at: &BigRational) -> bool {

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use pillion_expr::Ratio;
 
-use super::super::shape::amount;
 use super::Picture;
 use super::scale::Scale;
 
@@ -44,7 +43,7 @@ pub(super) fn draw(picture: &Picture<'_>) -> String {
     draw_slopes(picture, &corners, &mut svg);
     for (at, value) in picture.knees() {
         let (x, y) = (across(picture, at), down(picture, value));
-        let words = format!("{} → {}", amount(at, resource), amount(value, resource));
+        let words = format!("{} → {}", at.human(resource), value.human(resource));
         let _ = writeln!(
             svg,
             r##"<circle cx="{x}" cy="{y}" r="4.5" fill="#ffffff" stroke="#0b62a8" stroke-width="2.5"/>"##
@@ -62,7 +61,7 @@ fn draw_scales(picture: &Picture<'_>, svg: &mut String) {
         let y = down(picture, tick);
         let colour = if tick == Ratio::ZERO { "#888888" } else { "#e2e2e2" };
         let _ = writeln!(svg, r#"<line x1="{LEFT}" y1="{y}" x2="{RIGHT}" y2="{y}" stroke="{colour}"/>"#);
-        let label = amount(tick, resource);
+        let label = tick.human(resource);
         let _ = writeln!(
             svg,
             r##"<text x="{LEFT}" y="{y}" dx="-8" dy="4" text-anchor="end" fill="#444444">{label}</text>"##
@@ -71,7 +70,7 @@ fn draw_scales(picture: &Picture<'_>, svg: &mut String) {
     for tick in picture.horizontal.ticks() {
         let x = across(picture, tick);
         let _ = writeln!(svg, r##"<line x1="{x}" y1="{TOP}" x2="{x}" y2="{BOTTOM}" stroke="#f0f0f0"/>"##);
-        let label = amount(tick, resource);
+        let label = tick.human(resource);
         let _ =
             writeln!(svg, r##"<text x="{x}" y="{BOTTOM}" dy="20" text-anchor="middle" fill="#444444">{label}</text>"##);
     }

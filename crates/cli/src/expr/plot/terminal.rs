@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use pillion_expr::Ratio;
 
-use super::super::shape::amount;
 use super::Picture;
 use super::braille::Canvas;
 
@@ -38,7 +37,7 @@ fn row_labels(picture: &Picture<'_>) -> Vec<String> {
     for tick in picture.vertical.ticks() {
         let row = picture.vertical.place(tick, ROWS * 4).map(|dot| ROWS - 1 - dot / 4);
         if let Some(label) = row.and_then(|row| labels.get_mut(row)) {
-            *label = amount(tick, resource);
+            *label = tick.human(resource);
         }
     }
     labels
@@ -51,7 +50,7 @@ fn column_labels(picture: &Picture<'_>, width: usize) -> String {
     let mut line: Vec<char> = vec![' '; width];
     let knees = picture.knees().into_iter().map(|(at, _)| at);
     for at in [scale.low, scale.high].into_iter().chain(knees).chain(scale.ticks()) {
-        let label: Vec<char> = amount(at, resource).chars().collect();
+        let label: Vec<char> = at.human(resource).chars().collect();
         let Some(middle) = scale.place(at, width) else { continue };
         let start = middle.saturating_sub(label.len() / 2).min(width.saturating_sub(label.len()));
         let around = start.saturating_sub(1)..(start + label.len() + 1).min(width);
