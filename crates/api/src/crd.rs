@@ -102,6 +102,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::API_VERSION;
 
     fn visit(node: &Value, path: &str, look: &mut impl FnMut(&str, &Map<String, Value>)) {
         match node {
@@ -155,6 +156,7 @@ mod tests {
         assert_eq!(crd["spec"]["names"]["categories"], json!(["pillion"]));
         let version = &crd["spec"]["versions"][0];
         assert_eq!(version["name"], "v1alpha1");
+        assert_eq!(API_VERSION, format!("{}/v1alpha1", crd["spec"]["group"].as_str().unwrap()));
         assert_eq!(version["subresources"], json!({"status": {}}));
         let columns: Vec<&str> = version["additionalPrinterColumns"]
             .as_array()

@@ -53,6 +53,6 @@ pub use read::{CUSTOM_VERSION_LABEL, Review, expression_warnings, review, templa
 pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
 pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
 pub use selector::{Condition, LabelSelector, LabelSelectorRequirement, Requirement, Selector, SelectorOperator};
-pub use sidecar_set::{FailurePolicy, SetMode, SidecarSet, SidecarSetSpec};
+pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSetSpec};
 pub use status::{EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus};
 pub use update::{OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm};

@@ -13,6 +13,9 @@ use crate::selector::LabelSelector;
 use crate::status::SidecarSetStatus;
 use crate::update::UpdateStrategy;
 
+/// Group and version of a SidecarSet, as a manifest has them.
+pub const API_VERSION: &str = "apps.kruise.io/v1alpha1";
+
 /// What sidecars the selected pods get, and how running pods follow when the set changes.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

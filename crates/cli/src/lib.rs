@@ -3,6 +3,7 @@
 //! - [`main`]: reads the command line, runs the verb, turns its [`Ending`] into an exit status.
 //! - `expr`: the workbench for resource expressions.
 //! - `render`: the pods that workloads would become, and why.
+//! - `lint`: what is wrong with sets, with the place in the file.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
@@ -13,15 +14,18 @@ use std::io::{self, ErrorKind, Write};
 use std::iter;
 use std::process::ExitCode;
 
+use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod diagnostic;
 mod expr;
 mod layout;
-#[cfg_attr(not(test), expect(dead_code, reason = "lint, which points at keys and lines, comes next"))]
+mod lint;
 mod manifest;
 mod pod_diff;
 mod preview;
 mod render;
+mod sidecar_sets;
 mod yaml_text;
 
 /// Look after the sidecars of a Kubernetes cluster.
@@ -39,6 +43,8 @@ enum Verb {
     Expr(expr::Verb),
     /// Show the pods that workloads would become, and why, without a cluster.
     Render(render::Arguments),
+    #[command(about = "Check SidecarSets in files, and whether they can live together")]
+    Lint(lint::Arguments),
 }
 
 /// How results are written.
@@ -71,11 +77,14 @@ struct Streams<'a> {
 /// The program: 0 fine, 1 a finding, 2 wrong usage.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    // Takes colours out unless a person looks at them and wants them.
+    let mut out = AutoStream::auto(io::stdout()).lock();
+    let mut err = io::stderr().lock();
     let mut streams = Streams { out: &mut out, err: &mut err };
     let ending = match arguments.verb {
         Verb::Expr(verb) => expr::run(&verb, &mut streams),
         Verb::Render(arguments) => render::run(&arguments, &mut streams),
+        Verb::Lint(arguments) => lint::run(&arguments, &mut streams),
     };
     match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,
@@ -89,10 +98,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An error with what caused it.
+/// An error with all that led to it.
 fn chain(error: &dyn Error) -> String {
-    let causes = iter::successors(error.source(), |&cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+    let causes = iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use pillion_api::FieldPath;
 use serde_json::Value;
 
 mod place;
+mod scalar;
 #[cfg(test)]
 mod tests;
 mod yaml;
@@ -91,6 +92,7 @@ impl Manifest {
     }
 
     /// The object's namespace; empty where it does not say.
+    #[cfg_attr(not(test), expect(dead_code, reason = "sets have none; the pods of later verbs do"))]
     pub(crate) fn namespace(&self) -> &str {
         self.text("/metadata/namespace")
     }
@@ -111,6 +113,18 @@ impl Manifest {
             (Node { key: Some(key), .. }, true) => self.source.place(*key),
             (node, _) => self.source.place(node.pointed(&self.source)),
         }
+    }
+
+    /// Whether a field exists.
+    pub(crate) fn has(&self, path: &FieldPath) -> bool {
+        self.node.nearest(path.segments()).1
+    }
+
+    /// Where a part of a field's text is, from one byte of the text to another; at least the field's place.
+    pub(crate) fn part(&self, path: &FieldPath, text: &str, start: usize, end: usize) -> Place {
+        let (node, exact) = self.node.nearest(path.segments());
+        let found = exact.then(|| self.source.part(node.at, text, start, end)).flatten();
+        found.unwrap_or_else(|| self.place(path))
     }
 
     /// A line of the file, counted from 1, without its end.
@@ -136,7 +150,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ReadError> {
         }
         for file in files(path)? {
             let bytes = fs::read(&file).map_err(unreadable(&file))?;
-            manifests.extend(parse(&file.display().to_string(), &bytes)?);
+            manifests.extend(parse(&shown(&file), &bytes)?);
         }
     }
     Ok(manifests)
@@ -203,7 +217,12 @@ fn is_manifest(extension: &str) -> bool {
     EXTENSIONS.contains(&extension)
 }
 
+/// Those who follow a path from the root of a repository do not know of `./`.
+fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).display().to_string()
+}
+
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> ReadError + use<> {
-    let file = path.display().to_string();
+    let file = shown(path);
     move |source| ReadError::Unreadable { file: file.clone(), source }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use pillion_api::Segment;
 
+use super::scalar;
+
 /// A place to point at. Lines and columns are counted from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
@@ -71,6 +73,14 @@ impl Source {
         let end = span.end.min(start + self.line(line).len());
         let characters = |from: usize, to: usize| self.text.get(from..to).map_or(0, |text| text.chars().count());
         Place { line, column: characters(start, span.start) + 1, length: characters(span.start, end).max(1) }
+    }
+
+    /// Where a part of a scalar's text stands.
+    pub(super) fn part(&self, scalar: Span, text: &str, start: usize, end: usize) -> Option<Place> {
+        let raw = self.text.get(scalar.start..scalar.end)?;
+        let indent = self.place(scalar).column - 1;
+        let (from, to) = scalar::part(raw, text, indent, start, end)?;
+        Some(self.place(Span { start: scalar.start + from, end: scalar.start + to }))
     }
 
     /// From a place to the end of its line.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -27,7 +28,10 @@ fn pointed(manifest: &Manifest, place: Place) -> String {
 }
 
 fn at(manifest: &Manifest, path: &FieldPath) -> (usize, usize, String) {
-    let place = manifest.place(path);
+    at_place(manifest, manifest.place(path))
+}
+
+fn at_place(manifest: &Manifest, place: Place) -> (usize, usize, String) {
     (place.line, place.column, pointed(manifest, place))
 }
 
@@ -299,4 +303,61 @@ fn folders_are_read_in_the_order_of_their_paths() {
     );
     fs::create_dir(root.join("sets/.hidden/none")).unwrap();
     assert_eq!(message("sets/.hidden/none"), told);
+}
+
+/// A text as YAML writes it in quotes of one kind.
+fn quoted(text: &str, quote: char) -> String {
+    match quote {
+        '\'' => text.replace('\'', "\'\'"),
+        _ => text.replace('\\', "\\\\").replace('"', "\\\""),
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_part_of_a_quoted_text_is_found(
+        before in "[a-z0-9 *+(),%é日'\"\\\\]{0,12}", part in "[a-z0-9 *+(),%é日'\"\\\\]{1,6}", after in "[a-z'\"\\\\ ]{0,4}",
+        quote in prop::sample::select(vec!['\'', '"']),
+    ) {
+        let text = format!("{before}{part}{after}");
+        let manifest = one(&format!("a:\n  b: {quote}{}{quote} # c\n", quoted(&text, quote)));
+        prop_assert_eq!(&manifest.value["a"]["b"], &text);
+        let end = before.len() + part.len();
+        let place = manifest.part(&FieldPath::of("a.b"), &text, before.len(), end);
+        prop_assert_eq!(pointed(&manifest, place), quoted(&part, quote));
+    }
+
+    #[test]
+    fn a_part_of_a_block_is_found_on_its_line(
+        lines in prop::collection::vec("[a-z(][a-z0-9 *+(),%é日'\"]{0,9}[a-z)]", 1..5), which in any::<prop::sample::Index>(),
+        header in prop::sample::select(vec!["|", "|-", "|+", ">", ">-", ""]), end in prop::sample::select(vec!["\n", "\r\n"]),
+    ) {
+        let body = lines.join(&format!("{end}    "));
+        let manifest = one(&format!("a:{end}  b: {header}{end}    {body}{end}  c: d{end}"));
+        let text = manifest.value["a"]["b"].as_str().unwrap().to_owned();
+        let number = which.index(lines.len());
+        let start = lines[..number].iter().map(|line| line.len() + 1).sum();
+        let place = manifest.part(&FieldPath::of("a.b"), &text, start, start + lines[number].len());
+        prop_assert_eq!((place.line, place.column), (3 + number, 5));
+        prop_assert_eq!(pointed(&manifest, place), &*lines[number]);
+    }
+}
+
+#[test]
+fn a_part_that_cannot_be_told_is_the_whole_text() {
+    let manifest = one("a: &x text\nb: {c: d}\n");
+    let place = |path: &str, text: &str| at_place(&manifest, manifest.part(&FieldPath::of(path), text, 1, 2));
+    assert_eq!(place("a", "text"), (1, 8, "e".to_owned()));
+    assert_eq!(place("a", "another"), (1, 7, "text".to_owned()));
+    assert_eq!(place("b", "text"), (2, 1, "b".to_owned()));
+    assert_eq!(place("z", "text"), (1, 1, "a: &x text".to_owned()));
+    // A block whose lines are further in, and empty lines.
+    let manifest = one("a: >\n  one\n\n  two\n    three\n  four\n");
+    let text = "one\ntwo\n  three\nfour\n";
+    assert_eq!(manifest.value["a"], text);
+    for (word, line) in [("one", 2), ("two", 4), ("three", 5), ("four", 6)] {
+        let start = text.find(word).unwrap();
+        let place = manifest.part(&FieldPath::of("a"), text, start, start + word.len());
+        assert_eq!((place.line, pointed(&manifest, place)), (line, word.to_owned()));
+    }
 }
