@@ -24,13 +24,14 @@ pub(crate) fn reviewed(manifests: &[Manifest]) -> (Vec<ReviewedSet<'_>>, usize) 
 }
 
 /// Kinds are free for everyone to take; this one is ours where its group is, or is forgotten.
-fn is_set(manifest: &Manifest) -> bool {
+pub(crate) fn is_set(manifest: &Manifest) -> bool {
     let group = |version: &str| version.split_once('/').map(|(group, _)| group.to_owned());
     let version = manifest.api_version();
     manifest.kind() == KIND && (version.is_empty() || group(version) == group(API_VERSION))
 }
 
-fn judged(manifest: &Manifest) -> Review {
+/// What is to be said about a set.
+pub(crate) fn judged(manifest: &Manifest) -> Review {
     let path = FieldPath::of("apiVersion");
     let refused = |problem| Review { meaning: None, problems: vec![problem] };
     match manifest.api_version() {

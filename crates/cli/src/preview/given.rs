@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use pillion_api::{FieldPath, review};
+use pillion_api::FieldPath;
 use pillion_inject::{LimitRange, Namespace, SetIndex, WorkloadPod, pod_of};
 use serde_json::Value;
 
 use crate::manifest::Manifest;
+use crate::sidecar_sets::{is_set, judged};
 
-const SET: (&str, &str) = ("apps.kruise.io", "SidecarSet");
 const NAMESPACE: (&str, &str) = ("", "Namespace");
 const LIMIT_RANGE: (&str, &str) = ("", "LimitRange");
 
@@ -95,7 +95,7 @@ impl Given {
                 let place = manifest.place(&FieldPath::root());
                 return Err(format!("{}:{}:{}: an object without kind", manifest.file, place.line, place.column));
             }
-            SET => self.take_set(manifest, errors),
+            _ if is_set(manifest) => self.take_set(manifest, errors),
             NAMESPACE => self.take_namespace(manifest).map_err(|what| at_fault(&what))?,
             LIMIT_RANGE => {
                 let range = LimitRange::read(&manifest.value).map_err(|what| at_fault(&what))?;
@@ -111,7 +111,7 @@ impl Given {
     }
 
     fn take_set(&mut self, manifest: &Manifest, errors: &mut Vec<String>) {
-        let review = review(&manifest.value);
+        let review = judged(manifest);
         for problem in review.errors() {
             let place = manifest.place(&problem.path);
             errors.push(format!("{}:{}:{}: {problem}", manifest.file, place.line, place.column));
