@@ -3,8 +3,10 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Webhook`]: an admission webhook served by the test process.
+//! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+pub mod fixture;
 pub mod pods;
 mod scene;
 mod webhook;

@@ -3,6 +3,7 @@
 //! Modules ending in `_own_bed` start beds of their own; all others use the bed of `just e2e`.
 #![forbid(unsafe_code)]
 
+mod inject_again;
 mod inject_crd;
 mod inject_pod_security;
 mod inject_server_defaults;

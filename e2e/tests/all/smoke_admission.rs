@@ -1,8 +1,5 @@
 //! Admission as our own webhooks and fences will meet it: a webhook in the test process, and a policy on bound tokens.
 
-use std::env;
-use std::fs;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,12 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use pillion_e2e::{Scene, Webhook, pods};
+use pillion_e2e::{Scene, Webhook, fixture, pods};
 use pillion_testbed::{Look, until};
 use serde_json::{Value, json};
-
-/// Set to write recorded fixtures instead of comparing with them.
-const UPDATE: &str = "UPDATE_FIXTURES";
 
 /// The answer of the test's webhook: allow, and add one annotation.
 fn annotate(review: &Value) -> Value {
@@ -57,7 +51,7 @@ async fn a_webhook_of_the_test_sees_a_pod_made_by_a_replicaset() -> Result<()> {
     registrations.delete(&scene.namespace, &DeleteParams::default()).await?;
 
     assert_eq!(pod.metadata.annotations.context("annotations")?["e2e"], "seen");
-    compare_with_fixture("admission-review-pod-of-replicaset.json", &without_chance(&review)?)?;
+    fixture::compare("admission-review-pod-of-replicaset.json", &without_chance(&review)?)?;
     scene.close();
     Ok(())
 }
@@ -90,16 +84,6 @@ fn without_chance(review: &Value) -> Result<Value> {
     // When each field was written, and by whom: long, timed, and nothing a webhook reads.
     recorded["request"]["object"]["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
     Ok(recorded)
-}
-
-fn compare_with_fixture(name: &str, recorded: &Value) -> Result<()> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
-    if env::var_os(UPDATE).is_some() {
-        fs::write(&path, format!("{recorded:#}\n"))?;
-    }
-    let expected = fs::read_to_string(&path).with_context(|| format!("no {}: run with {UPDATE}=1", path.display()))?;
-    assert_eq!(format!("{recorded:#}\n"), expected, "run with {UPDATE}=1 if Kubernetes' reviews have changed");
-    Ok(())
 }
 
 #[tokio::test]

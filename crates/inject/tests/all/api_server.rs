@@ -1,8 +1,11 @@
 //! What the API server makes of a pod between two reviews: it reads the patched JSON into its types, fills in defaults,
 //! writes quantities in their own way, leaves out what is empty, and runs its own plugins again.
 
+use pillion_api::{Meaning, Reason};
 use pillion_quantity::Quantity;
 use serde_json::{Map, Value, json};
+
+use crate::asking::{ask, set, verdicts};
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -174,8 +177,28 @@ fn without_nothing(value: &mut Value) {
     }
 }
 
+/// Sets, and pods as a real API server sent them before and after our patch, recorded by the e2e test `inject_again`.
+const RECORDED: &str = include_str!("../../../../e2e/fixtures/pods-reviewed-again.json");
+
 #[test]
-fn defaults_are_as_the_api_server_fills_them_in() {
+fn it_is_what_a_real_api_server_sends() {
+    let recorded: Value = serde_json::from_str(RECORDED).unwrap();
+    let read = |recorded: &Value| set(recorded["name"].as_str().unwrap(), recorded["spec"].clone());
+    let sets: Vec<Meaning> = recorded["sets"].as_array().unwrap().iter().map(read).collect();
+    for (pods, applied) in recorded["pods"].as_array().unwrap().iter().zip([&["logs", "mesh"][..], &["logs"]]) {
+        let decision = ask(&pods["first"], &sets);
+        let expected: Vec<_> = applied.iter().map(|name| (*name, "inject", Reason::Injected)).collect();
+        assert_eq!(verdicts(&decision), expected);
+        let mut again = returned(&decision.pod.unwrap());
+        // The webhook that made the API server ask again left its trace.
+        again["metadata"]["annotations"]["another"] = json!("seen");
+        assert_eq!(again, pods["second"]);
+        assert_eq!(ask(&pods["second"], &sets).patch, []);
+    }
+}
+
+#[test]
+fn defaults_are_filled_in_everywhere() {
     let pod = json!({"spec": {
         "automountServiceAccountToken": false,
         "containers": [{
