@@ -32,11 +32,11 @@ fn written_at(raw: &str, written: &[Written], byte: usize) -> usize {
         length += character.len_utf8();
     }
     // Of a quoted text that is the closing quote.
-    raw.trim_end_matches(['\n', '\r']).len() - usize::from(raw.starts_with(['\'', '"']))
+    raw.len() - usize::from(raw.starts_with(['\'', '"']))
 }
 
 fn plain(raw: &str, _: usize) -> Vec<Written> {
-    join_lines(raw.char_indices().map(|(at, character)| (character, at)))
+    join_lines(raw.char_indices().map(|(at, character)| ((character, at), false)))
 }
 
 fn single_quoted(raw: &str, _: usize) -> Vec<Written> {
@@ -44,7 +44,7 @@ fn single_quoted(raw: &str, _: usize) -> Vec<Written> {
     let mut written = Vec::new();
     let mut characters = inner.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
-        written.push((character, at + 1));
+        written.push(((character, at + 1), false));
         if character == '\'' {
             characters.next_if(|(_, next)| *next == '\'');
         }
@@ -59,10 +59,10 @@ fn double_quoted(raw: &str, _: usize) -> Vec<Written> {
     while let Some(character) = inner[at..].chars().next() {
         if character == '\\' {
             let (character, length) = escaped(&inner[at + 1..]);
-            written.extend(character.map(|character| (character, at + 1)));
+            written.extend(character.map(|character| ((character, at + 1), true)));
             at += 1 + length;
         } else {
-            written.push((character, at + 1));
+            written.push(((character, at + 1), false));
             at += character.len_utf8();
         }
     }
@@ -94,26 +94,29 @@ fn inside(raw: &str, quote: char) -> Option<&str> {
     raw.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-/// Outside of blocks the end of a line is a space, and each empty line after it a line end.
-fn join_lines(characters: impl IntoIterator<Item = Written>) -> Vec<Written> {
-    let mut written: Vec<Written> = Vec::new();
-    let mut characters = characters.into_iter().filter(|(character, _)| *character != '\r').peekable();
-    while let Some((character, at)) = characters.next() {
-        if character != '\n' {
-            written.push((character, at));
+/// Outside of blocks the end of a line is a space, and each empty line after it a line end. Blanks around it do not count.
+/// What was escaped, which each character says of itself, is none of these.
+fn join_lines(characters: impl IntoIterator<Item = (Written, bool)>) -> Vec<Written> {
+    let mut written: Vec<(Written, bool)> = Vec::new();
+    let is = |((character, _), escaped): &(Written, bool), wanted: fn(char) -> bool| !escaped && wanted(*character);
+    let mut characters = characters.into_iter().filter(|it| !is(it, |it| it == '\r')).peekable();
+    while let Some(character) = characters.next() {
+        if !is(&character, |it| it == '\n') {
+            written.push(character);
             continue;
         }
-        while written.pop_if(|(last, _)| is_blank(*last)).is_some() {}
+        while written.pop_if(|last| is(last, is_blank)).is_some() {}
         let mut ends = Vec::new();
-        while let Some((next, at)) = characters.next_if(|(next, _)| is_blank(*next) || *next == '\n') {
-            ends.extend((next == '\n').then_some(('\n', at)));
+        while let Some(next) = characters.next_if(|next| is(next, |it| is_blank(it) || it == '\n')) {
+            ends.extend(is(&next, |it| it == '\n').then_some(next));
         }
         if ends.is_empty() {
-            ends.push((' ', at));
+            let ((_, at), _) = character;
+            ends.push(((' ', at), true));
         }
         written.append(&mut ends);
     }
-    written
+    written.into_iter().map(|(character, _)| character).collect()
 }
 
 fn is_blank(character: char) -> bool {

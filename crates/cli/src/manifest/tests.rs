@@ -344,6 +344,36 @@ proptest! {
 }
 
 #[test]
+fn a_part_is_found_where_lines_are_joined() {
+    for (written, line) in [
+        ("one  \n  two", 2),
+        ("\"one \t\n  two\"", 2),
+        ("'one\n\n\n  two'", 4),
+        ("one\r\n  two", 2),
+        ("'one\r\n  two'", 2),
+        ("\"on\\\n  e two\"", 2),
+        ("\"one \\\r\n  two\"", 2),
+        ("\"\\n\\t\\0\\r\\U0001F600\\\"\\/ two\"", 1),
+    ] {
+        let manifest = one(&format!("a: {written}\n"));
+        let text = manifest.value["a"].as_str().unwrap();
+        let start = text.find("two").unwrap();
+        let place = manifest.part(&FieldPath::of("a"), text, start, start + 3);
+        assert_eq!((place.line, pointed(&manifest, place)), (line, "two".to_owned()), "{written}");
+    }
+}
+
+#[test]
+fn every_kind_of_line_end_counts_and_every_place_has_a_width() {
+    let manifest = one("a: 1\rb:\r\n  - x\n  -\n  - z\n");
+    assert_eq!(manifest.value, json!({"a": 1, "b": ["x", null, "z"]}));
+    assert_eq!((manifest.line(1), manifest.line(2)), ("a: 1", "b:"));
+    let items = FieldPath::of("b");
+    assert_eq!(at(&manifest, &items.index(2)), (5, 5, "z".to_owned()));
+    assert_eq!(manifest.place(&items.index(1)).length, 1);
+}
+
+#[test]
 fn a_part_that_cannot_be_told_is_the_whole_text() {
     let manifest = one("a: &x text\nb: {c: d}\n");
     let place = |path: &str, text: &str| at_place(&manifest, manifest.part(&FieldPath::of(path), text, 1, 2));
