@@ -2,6 +2,7 @@
 //!
 //! Unlike the API server it also tells about fields that would be dropped, and it never stops at the first problem.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -13,6 +14,12 @@ use crate::problem::{FieldPath, Problem};
 use crate::rule::{RULES, Rule};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(sidecar_set_schema);
+/// The patterns of the schema, by their text: to compile one takes far longer than to use it.
+static PATTERNS: LazyLock<BTreeMap<String, Regex>> = LazyLock::new(|| {
+    let mut patterns = BTreeMap::new();
+    collect_patterns(&SCHEMA, &mut patterns);
+    patterns
+});
 static PLACED_RULES: LazyLock<Vec<(String, &'static Rule)>> =
     LazyLock::new(|| RULES.iter().flat_map(|rule| rule.places().into_iter().map(move |place| (place, rule))).collect());
 
@@ -140,7 +147,7 @@ impl Walk {
             self.violation(path, message, format!("use one of {}", allowed.join(", ")));
         }
         let pattern = schema.get("pattern").and_then(Value::as_str);
-        if let Some(pattern) = pattern.filter(|pattern| !Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))) {
+        if let Some(pattern) = pattern.filter(|pattern| !PATTERNS.get(*pattern).is_some_and(|it| it.is_match(text))) {
             self.violation(path, format!("{text:?} should match '{pattern}'"), "write it so");
         }
     }
@@ -186,6 +193,15 @@ impl Walk {
             let problem = Problem::error(rule.reason, first, rule.what(value), rule.help);
             self.problems.push(fields.fold(problem, Problem::with_also));
         }
+    }
+}
+
+fn collect_patterns(schema: &Value, patterns: &mut BTreeMap<String, Regex>) {
+    let own = schema.get("pattern").and_then(Value::as_str);
+    patterns.extend(own.and_then(|pattern| Some((pattern.to_owned(), Regex::new(pattern).ok()?))));
+    let below = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    for schema in below.chain(schema.get("items")).chain(schema.get("additionalProperties")) {
+        collect_patterns(schema, patterns);
     }
 }
 
