@@ -1,6 +1,6 @@
 //! The crate map as people read it.
 
-use crate::tidy::map::{CrateRule, DECIDERS, Kind, TestImports};
+use crate::tidy::map::{CrateRule, DECIDERS, FOR_ALL_TESTS, Kind, TestImports};
 use crate::workspace::Workspace;
 
 /// A Markdown table of all crates, and the rule that holds for the tests of every one of them.
@@ -8,7 +8,7 @@ pub(super) fn table(map: &[CrateRule], workspace: &Workspace) -> String {
     let rows: String = map.iter().map(|rule| row(rule, workspace)).collect();
     format!(
         "| folder | what it decides | may import | kind |\n|---|---|---|---|\n{rows}\n\
-         Tests may also import any pure crate, except that {} never import one another.\n",
+         Tests may also import any pure crate and `{FOR_ALL_TESTS}`, except that {} never import one another.\n",
         quoted(&DECIDERS)
     )
 }
@@ -81,7 +81,7 @@ mod tests {
 | `crates/manager` | something | `quantity`, `expr`; in tests also `sim` | program |
 | `e2e` | something | `testbed`; in tests any | development, planned |
 
-Tests may also import any pure crate, except that `inject`, `rollout`, `rightsize` never import one another.
+Tests may also import any pure crate and `generators`, except that `inject`, `rollout`, `rightsize` never import one another.
 "
         );
     }

@@ -32,7 +32,7 @@ pub enum Kind {
     Development,
 }
 
-/// What tests may import besides what the crate itself may, and besides the pure crates.
+/// What tests may import besides what the crate itself may, the pure crates and the generators.
 #[derive(Debug)]
 pub enum TestImports {
     /// These.
@@ -40,6 +40,9 @@ pub enum TestImports {
     /// Whatever they need.
     Anything,
 }
+
+/// What tests of every crate may import: they are all tried on the same pods and sets.
+pub const FOR_ALL_TESTS: &str = "generators";
 
 /// They decide apart from one another; a test that needs two of them belongs into their caller.
 pub const DECIDERS: [&str; 3] = ["inject", "rollout", "rightsize"];
@@ -67,6 +70,13 @@ pub const CRATES: &[CrateRule] = &[
         decides: "what our objects look like: fields, defaults, validation, reason codes",
         kind: Kind::Pure,
         imports: &["quantity", "expr"],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
+        name: FOR_ALL_TESTS,
+        decides: "what tests are tried on: random pods, namespaces and sets, and how a law is run",
+        kind: Kind::Development,
+        imports: &["quantity", "expr", "api"],
         test_imports: NO_MORE,
     },
     CrateRule {
@@ -228,7 +238,7 @@ impl CrateRule {
             TestImports::Also(names) => names.contains(&other.name),
             TestImports::Anything => true,
         };
-        listed || other.kind == Kind::Pure
+        listed || other.kind == Kind::Pure || other.name == FOR_ALL_TESTS
     }
 }
 
@@ -286,6 +296,11 @@ mod tests {
             ("inject", "plan", Build, true),
             ("inject", "sim", Normal, false),
             ("inject", "sim", Dev, true),
+            ("quantity", "generators", Normal, false),
+            ("quantity", "generators", Build, false),
+            ("quantity", "generators", Dev, true),
+            ("manager", "generators", Normal, false),
+            ("manager", "generators", Dev, true),
             ("sim", "inject", Normal, false),
             ("sim", "inject", Dev, true),
             ("manager", "testbed", Normal, false),
