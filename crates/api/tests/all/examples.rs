@@ -10,6 +10,7 @@ use pillion_api::{
     UpdateType, review, sidecar_set_schema, template,
 };
 use pillion_expr::{Field, Input, Mode, Outcome, Sign};
+use pillion_generators::{declared_fields, given_fields};
 use serde_json::{Map, Value, json};
 
 use crate::spelling;
@@ -220,9 +221,8 @@ fn the_fields_of_a_revision_are_a_template_of_their_own() {
 
 #[test]
 fn the_example_of_every_field_has_every_field() {
-    let (mut declared, mut given) = (BTreeSet::new(), BTreeSet::new());
-    paths_of_schema(&sidecar_set_schema()["properties"]["spec"], "", &mut declared);
-    paths_of_value(&example("every-field")["spec"], "", &mut given);
+    let declared = declared_fields(&sidecar_set_schema()["properties"]["spec"]);
+    let given = given_fields(&example("every-field")["spec"]);
     let missing: Vec<_> = declared.difference(&given).map(String::as_str).collect();
     // The other spelling, what excludes another field, and what is refused.
     let expected = [
@@ -257,29 +257,4 @@ fn the_example_of_every_field_has_every_field() {
         ".updateStrategy.selector.matchExpressions.values",
     ];
     assert_eq!(missing, expected);
-}
-
-/// Both kinds of containers have the same fields, so they count as one.
-fn below(path: &str, name: &str) -> String {
-    format!("{path}.{}", if name == "initContainers" { "containers" } else { name })
-}
-
-fn paths_of_schema(schema: &Value, path: &str, paths: &mut BTreeSet<String>) {
-    let schema = schema.get("items").unwrap_or(schema);
-    for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
-        let path = below(path, name);
-        paths_of_schema(schema, &path, paths);
-        paths.insert(path);
-    }
-}
-
-fn paths_of_value(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
-    for item in value.as_array().into_iter().flatten() {
-        paths_of_value(item, path, paths);
-    }
-    for (name, value) in value.as_object().into_iter().flatten() {
-        let path = below(path, name);
-        paths_of_value(value, &path, paths);
-        paths.insert(path);
-    }
 }

@@ -1,13 +1,7 @@
 //! Random expressions, compared with an evaluator that is too naive to be wrong.
 //!
 //! `PILLION_SEED` repeats a run; `PILLION_EXPRESSIONS` and `PILLION_DOMAINS` say how many to try.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "the test, unlike the crate, reads its settings and takes a seed from the clock"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test")]
 
 mod generator;
 mod shape;
@@ -15,7 +9,8 @@ mod tree;
 
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
-use pillion_expr::{ErrorCode, EvalError, Field, Input, Outcome, Program, Quantity, Resource};
+use pillion_expr::{ErrorCode, EvalError, Field, Input, Outcome, Program, Quantity};
+use pillion_generators::settings;
 
 use generator::Generator;
 use tree::{Tree, Value, units};
@@ -28,15 +23,13 @@ const LARGEST: i128 = i64::MAX as i128 * 1_000_000_000;
 
 #[test]
 fn evaluation_agrees() {
-    let seed = setting("PILLION_SEED").unwrap_or_else(seed_from_clock);
-    let count = setting("PILLION_EXPRESSIONS").unwrap_or(5_000);
+    let seed = settings::number("PILLION_SEED").unwrap_or_else(settings::seed_from_clock);
+    let count = settings::number("PILLION_EXPRESSIONS").unwrap_or(5_000);
     println!("PILLION_SEED={seed} PILLION_EXPRESSIONS={count}");
     let mut generator = Generator::new(seed);
     let (mut compared, mut refused, mut out_of_bounds, mut negative) = (0_u64, 0_u64, 0_u64, 0_u64);
     for _ in 0..count {
-        let field = generator.field();
-        let tree = generator.tree(field);
-        let text = generator.print(&tree).replace('@', variable(field, &mut generator));
+        let (field, text, tree) = generator.expression();
         let wrong = |what: String| panic!("{text:?} for {field}, seed {seed}: {what}");
         match Program::compile(&text, field) {
             Ok(program) => {
@@ -81,16 +74,14 @@ fn evaluation_agrees() {
 
 #[test]
 fn analysis_is_exact() {
-    let seed = setting("PILLION_SEED").unwrap_or_else(seed_from_clock);
-    let count = setting("PILLION_DOMAINS").unwrap_or(1_000);
+    let seed = settings::number("PILLION_SEED").unwrap_or_else(settings::seed_from_clock);
+    let count = settings::number("PILLION_DOMAINS").unwrap_or(1_000);
     println!("PILLION_SEED={seed} PILLION_DOMAINS={count}");
     let mut generator = Generator::new(seed);
     let (mut checked, mut knees, mut skipped, mut compared) = (0, 0, 0, 0);
     let mut last: Option<(Program, Tree)> = None;
     while checked < count {
-        let field = generator.field();
-        let tree = generator.tree(field);
-        let text = generator.print(&tree).replace('@', variable(field, &mut generator));
+        let (field, text, tree) = generator.expression();
         let Ok(program) = Program::compile(&text, field) else {
             skipped += 1;
             assert!(skipped < 1000 + count, "too few expressions compile");
@@ -145,28 +136,10 @@ fn explanation_agrees(program: &Program, tree: &Tree, input: Input) {
     assert_eq!((shown.finite, shown.infinite), (expected.finite, expected.infinite));
 }
 
-fn variable(field: Field, generator: &mut Generator) -> &'static str {
-    let [plain, odd] = match field.resource {
-        Resource::Cpu => ["cpu", "CPU"],
-        Resource::Memory => ["memory", "Memory"],
-    };
-    if generator.below(8) == 0 { odd } else { plain }
-}
-
 fn big(ratio: pillion_expr::Ratio) -> BigRational {
     BigRational::new(ratio.numerator().into(), ratio.denominator().into())
 }
 
 fn nano(nano: i128) -> Input {
     Input::Amount(Quantity::from_nano(nano, pillion_quantity::Format::DecimalSi))
-}
-
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")))
-}
-
-fn seed_from_clock() -> u64 {
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }

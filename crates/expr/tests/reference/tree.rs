@@ -7,8 +7,8 @@ use pillion_expr::{ErrorCode, Input, Quantity};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
-    Number(String, BigRational),
-    Quantity(String, BigRational),
+    Number(BigRational),
+    Quantity(BigRational),
     Variable,
     Negate(Box<Tree>),
     Binary(char, Box<Tree>, Box<Tree>),
@@ -79,12 +79,27 @@ pub(crate) fn bind(input: Input) -> Value {
 }
 
 impl Tree {
+    /// The same with every number read, by the plain rules.
+    pub(crate) fn of(written: &pillion_generators::Tree) -> Self {
+        use pillion_generators::Tree as Written;
+        match written {
+            Written::Number(text) => Self::Number(number(text)),
+            Written::Quantity(text) => Self::Quantity(amount(text)),
+            Written::Variable => Self::Variable,
+            Written::Negate(inner) => Self::Negate(Box::new(Self::of(inner))),
+            Written::Binary(operator, left, right) => {
+                Self::Binary(*operator, Box::new(Self::of(left)), Box::new(Self::of(right)))
+            }
+            Written::Call(name, arguments) => Self::Call(name, arguments.iter().map(Self::of).collect()),
+        }
+    }
+
     pub(crate) fn value(&self, variable: &Value) -> Result<Value, Fault> {
         let constant =
             |value: &BigRational, amount| Value { finite: value.clone(), infinite: BigRational::zero(), amount };
         match self {
-            Self::Number(_, value) => Ok(constant(value, false)),
-            Self::Quantity(_, value) => Ok(constant(value, true)),
+            Self::Number(value) => Ok(constant(value, false)),
+            Self::Quantity(value) => Ok(constant(value, true)),
             Self::Variable => Ok(variable.clone()),
             Self::Negate(inner) => Ok(inner.value(variable)?.scaled(&units(-1))),
             Self::Binary(operator, left, right) => binary(*operator, left.value(variable)?, right.value(variable)?),
@@ -102,6 +117,43 @@ impl Tree {
             }
         }
     }
+}
+
+/// `1.5`, `50%`, `2e+3`
+fn number(text: &str) -> BigRational {
+    if let Some((digits, exponent)) = text.split_once(['e', 'E']) {
+        return decimal(digits) * units(10).pow(exponent.parse().unwrap());
+    }
+    match text.strip_suffix('%') {
+        Some(percent) => decimal(percent) / units(100),
+        None => decimal(text),
+    }
+}
+
+/// `100m`, `1.5Mi`
+fn amount(text: &str) -> BigRational {
+    let (digits, suffix) = text.split_at(text.find(|c: char| c.is_alphabetic()).unwrap());
+    let (power, shift) = match suffix {
+        "n" => (-9, 0),
+        "u" => (-6, 0),
+        "m" => (-3, 0),
+        "k" => (3, 0),
+        "M" => (6, 0),
+        "G" => (9, 0),
+        "T" => (12, 0),
+        "Ki" => (0, 10),
+        "Mi" => (0, 20),
+        "Gi" => (0, 30),
+        "Ti" => (0, 40),
+        other => panic!("{other} is not drawn"),
+    };
+    decimal(digits) * units(10).pow(power) * units(1_i128 << shift)
+}
+
+fn decimal(text: &str) -> BigRational {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits: BigInt = format!("0{whole}{fraction}").parse().unwrap();
+    BigRational::new(digits, BigInt::from(10).pow(u32::try_from(fraction.len()).unwrap()))
 }
 
 fn binary(operator: char, left: Value, right: Value) -> Result<Value, Fault> {

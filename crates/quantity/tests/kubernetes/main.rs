@@ -4,10 +4,9 @@
 //! `PILLION_GO_QUANTITY`, or one it builds itself from `testbed/go/quantity`.
 #![expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "the test, unlike the crate, runs a program, reads its settings and takes a seed from the clock"
+    reason = "the test, unlike the crate, runs a program"
 )]
 
 mod texts;
@@ -17,6 +16,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pillion_generators::settings;
 use texts::Texts;
 use verdict::Verdict;
 
@@ -32,8 +32,8 @@ fn golden() {
 
 #[test]
 fn differential() {
-    let seed = number_from_environment("PILLION_SEED").unwrap_or_else(seed_from_clock);
-    let count = number_from_environment("PILLION_QUANTITIES").unwrap_or(10_000);
+    let seed = settings::number("PILLION_SEED").unwrap_or_else(settings::seed_from_clock);
+    let count = settings::number("PILLION_QUANTITIES").unwrap_or(10_000);
     println!("PILLION_SEED={seed} PILLION_QUANTITIES={count}");
     let texts: Vec<String> = Texts::new(seed).take(usize::try_from(count).unwrap()).collect();
     let verdicts = ask_kubernetes(&texts);
@@ -92,14 +92,4 @@ fn program() -> PathBuf {
         .expect("go is needed: install it, or name a built program in PILLION_GO_QUANTITY");
     assert!(status.success(), "go build failed in testbed/go/quantity");
     built
-}
-
-fn number_from_environment(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text} is not a number: {error}")))
-}
-
-fn seed_from_clock() -> u64 {
-    let now = std::time::SystemTime::now();
-    now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }

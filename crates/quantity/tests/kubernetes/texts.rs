@@ -1,5 +1,7 @@
 //! Quantity texts, legal and not, from a seed.
 
+use pillion_generators::Random;
+
 const SUFFIXES: [&str; 16] = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const STRAY: [&str; 24] = [
     "K", "ki", "mi", "B", "MB", "MiB", "i", "e", "E+", "e-", "%", "x", " ", "\t", "é", "_", "-", "+", ".", "Kim", "mm",
@@ -24,44 +26,30 @@ const EDGES: [&str; 14] = [
 
 /// An endless stream of texts; the same seed gives the same texts.
 pub(crate) struct Texts {
-    state: u64,
+    random: Random,
 }
 
 impl Texts {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        // SplitMix64: a few lines, and well spread from any seed.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        let at = self.below(choices.len() as u64);
-        choices[usize::try_from(at).unwrap()]
+        Self { random: Random::new(seed) }
     }
 
     fn digits(&mut self, most: u64) -> String {
-        let count = self.below(most + 1);
+        let count = self.random.below(most + 1);
         let mut digits = String::new();
         while digits.len() < usize::try_from(count).unwrap() {
             // Runs of zeros and nines are where rounding and suffix choice turn.
-            match self.below(4) {
-                0 => digits.push_str(self.one_of(&["000", "00", "999", "024"])),
-                _ => digits.push_str(&self.below(10).to_string()),
+            match self.random.below(4) {
+                0 => digits.push_str(self.random.one_of(&["000", "00", "999", "024"])),
+                _ => digits.push_str(&self.random.below(10).to_string()),
             }
         }
         digits
     }
 
     fn whole(&mut self) -> String {
-        match self.below(8) {
-            0 => self.one_of(&EDGES).to_owned(),
+        match self.random.below(8) {
+            0 => self.random.one_of(&EDGES).to_owned(),
             1 => self.digits(45),
             2 => self.digits(0),
             3 => format!("00{}", self.digits(4)),
@@ -70,7 +58,7 @@ impl Texts {
     }
 
     fn fraction(&mut self) -> String {
-        match self.below(6) {
+        match self.random.below(6) {
             0 => format!(".{}", self.digits(3)),
             1 => format!(".{}", self.digits(12)),
             2 => format!(".{}{}", "0".repeat(8), self.digits(40)),
@@ -79,21 +67,21 @@ impl Texts {
     }
 
     fn exponent(&mut self) -> String {
-        let letter = self.one_of(&["e", "E"]);
-        let sign = self.one_of(&["", "", "+", "-"]);
-        let most = self.one_of(&[4, 12, 30, 400]);
-        format!("{letter}{sign}{}", self.below(most))
+        let letter = self.random.one_of(&["e", "E"]);
+        let sign = self.random.one_of(&["", "", "+", "-"]);
+        let most = self.random.one_of(&[4, 12, 30, 400]);
+        format!("{letter}{sign}{}", self.random.below(most))
     }
 
     fn any_text(&mut self) -> String {
-        let sign = self.one_of(&["", "", "", "-", "+"]);
+        let sign = self.random.one_of(&["", "", "", "-", "+"]);
         let whole = self.whole();
         let fraction = self.fraction();
         let suffix = self.suffix();
         let mut text = format!("{sign}{whole}{fraction}{suffix}");
-        if self.below(6) == 0 {
-            let stray = self.one_of(&STRAY);
-            let at = usize::try_from(self.below(text.len() as u64 + 1)).unwrap();
+        if self.random.below(6) == 0 {
+            let stray = self.random.one_of(&STRAY);
+            let at = usize::try_from(self.random.below(text.len() as u64 + 1)).unwrap();
             text.insert_str(at, stray);
         }
         text
@@ -105,10 +93,10 @@ impl Texts {
     }
 
     fn suffix(&mut self) -> String {
-        match self.below(8) {
+        match self.random.below(8) {
             0 | 1 => self.exponent(),
-            2 => self.one_of(&["Pi", "Ei", "E", "n"]).to_owned(),
-            _ => self.one_of(&SUFFIXES).to_owned(),
+            2 => self.random.one_of(&["Pi", "Ei", "E", "n"]).to_owned(),
+            _ => self.random.one_of(&SUFFIXES).to_owned(),
         }
     }
 }
