@@ -47,10 +47,13 @@ test *ARGS: (tools "gates")
     {{ with_gates }} cargo nextest run --locked --workspace --exclude pillion-e2e {{ ARGS }}
     cargo test --quiet --locked --workspace --exclude pillion-e2e --doc
 
+# A target whose inputs are files that people write begins with the examples.
 # Fuzz TARGET (`ls fuzz/fuzz_targets`) for SECONDS with a nightly compiler; a finding stays in `fuzz/artifacts`.
 fuzz TARGET SECONDS='60': (tools "fuzz")
+    mkdir -p fuzz/corpus/{{ TARGET }}
     PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- fuzz --path):$PATH" \
-        cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} -- -max_total_time={{ SECONDS }} -max_len=8192
+        cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else { "" } }} \
+        -- -max_total_time={{ SECONDS }} -max_len=8192
 
 # Pack the test images.
 images:
