@@ -21,5 +21,6 @@ mod reasons;
 mod record;
 mod scenarios;
 mod service_account;
+mod sharing;
 mod sizes;
 mod stories;

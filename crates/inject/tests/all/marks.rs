@@ -119,6 +119,17 @@ fn a_set_that_has_grown_adds_only_what_is_missing() {
     assert_eq!(after["metadata"], metadata("mesh", "a,b,c,i,j,w,x,y", json!({"mesh": {"code": "PL201"}})));
 }
 
+#[test]
+fn one_container_is_kept_for_one_set() {
+    let (pod, sets) = (one_app(), [plain_set("a", "proxy")]);
+    let mut copy = ask(&pod, &sets).pod.unwrap();
+    copy["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"] = json!("a,b");
+    let sets = [plain_set("a", "proxy"), plain_set("b", "proxy")];
+    let decision = ask(&copy, &sets);
+    let expected = [("a", "keep", Reason::AlreadyInjected), ("b", "refuse", Reason::SetsClash)];
+    assert_eq!(verdicts(&decision), expected);
+}
+
 /// Marks that nothing stands behind.
 fn forged() -> Value {
     json!({

@@ -64,6 +64,20 @@ fn the_default_account_is_replaced_and_its_token_taken_away() {
 }
 
 #[test]
+fn every_token_is_taken_away_and_nothing_else() {
+    let token = |name: &str| json!({"name": format!("kube-api-access-{name}"), "emptyDir": {}});
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let mounts = [mount("kube-api-access-a", "/a"), mount("data", "/d"), mount("kube-api-access-b", "/b")];
+    let app = with("app", json!({"volumeMounts": mounts}));
+    let data = [json!({"name": "data", "emptyDir": {}}), json!({"name": "my-kube-api-access-c", "emptyDir": {}})];
+    let pod = pod(json!({"containers": [app], "volumes": [token("a"), data[0], token("b"), data[1]]}));
+    let sets = [mesh()];
+    let after = after(&ask(&pod, &sets));
+    assert_eq!(after["spec"]["volumes"], json!(data));
+    assert_eq!(after["spec"]["containers"][1]["volumeMounts"], json!([mount("data", "/d")]));
+}
+
+#[test]
 fn a_sidecar_that_shares_volumes_does_not_keep_the_token_either() {
     let proxy = with("proxy", json!({"shareVolumePolicy": {"type": "enabled"}}));
     let sets = [set("mesh", json!({"containers": [proxy], "serviceAccountName": "mesh"}))];
