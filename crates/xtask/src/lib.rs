@@ -2,6 +2,7 @@
 //!
 //! - [`oci`] packs files into container images, byte for byte the same each time; [`image`] decides which ones.
 //! - [`codegen`] writes the committed files that follow from code.
+//! - [`mutants`] makes the code wrong, one place at a time, to see whether tests notice.
 //! - [`yaml`] is the one place where YAML is read and written.
 //! - [`tidy`] holds the rules no lint can hold; the crate map is in [`tidy::map`].
 //!
@@ -13,6 +14,7 @@
 pub mod codegen;
 pub mod finding;
 pub mod image;
+pub mod mutants;
 pub mod oci;
 pub mod source_tree;
 pub mod tidy;

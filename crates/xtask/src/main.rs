@@ -11,7 +11,7 @@ use xtask::finding::Finding;
 use xtask::image::{self, Family};
 use xtask::source_tree::SourceTree;
 use xtask::workspace::Workspace;
-use xtask::{codegen, tidy};
+use xtask::{codegen, mutants, tidy};
 
 /// Chores of this repository.
 #[derive(Parser)]
@@ -37,6 +37,12 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Make the code wrong in one place at a time, and see whether a test notices; 1 if one does not.
+    Mutants {
+        /// Only those with this in their file or meaning.
+        #[arg(default_value = "")]
+        only: String,
+    },
     /// Check the rules no lint can hold.
     Tidy,
 }
@@ -56,6 +62,16 @@ fn main() -> anyhow::Result<ExitCode> {
                 eprintln!("codegen: wrote {}", path.display());
             }
             Ok(ExitCode::SUCCESS)
+        }
+        Chore::Mutants { only } => {
+            let (mut seen, mut good) = (0, 0);
+            mutants::run(&workspace, &only, |mutant, fate| {
+                seen += 1;
+                good += usize::from(fate.is_good());
+                eprintln!("{}: {}: {fate}", mutant.file.display(), mutant.means);
+            })?;
+            eprintln!("mutants: {good} of {seen} caught");
+            Ok(if good == seen { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Tidy => {
             let tree = SourceTree::of_git(&workspace.root)?;
