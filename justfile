@@ -47,11 +47,11 @@ test *ARGS: (tools "gates")
     {{ with_gates }} cargo nextest run --locked --workspace --exclude pillion-e2e {{ ARGS }}
     cargo test --quiet --locked --workspace --exclude pillion-e2e --doc
 
-# A target whose inputs are files that people write begins with the examples.
 # Make `inject` and `expr` wrong in one place at a time, and see whether a test notices. ONLY: a part of a file or meaning.
 mutants ONLY='':
     cargo xtask mutants {{ quote(ONLY) }}
 
+# A target whose inputs are files that people write begins with the examples.
 # Fuzz TARGET (`ls fuzz/fuzz_targets`) for SECONDS with a nightly compiler; a finding stays in `fuzz/artifacts`.
 fuzz TARGET SECONDS='60': (tools "fuzz")
     mkdir -p fuzz/corpus/{{ TARGET }}
