@@ -23,11 +23,11 @@ enum Sides {
 
 /// The `resources` of a container; the API server prints amounts in one way and copies limits to requests.
 pub(crate) fn resources(random: &mut Random, served: bool) -> Option<Map<String, Value>> {
-    let sides = match random.below(10) {
-        0 => return served.then(Map::new),
-        1 => return Some(Map::new()),
-        2..=4 => Sides::Limits,
-        5 | 6 => Sides::Requests,
+    let sides = match random.below(20) {
+        0 | 1 => return served.then(Map::new),
+        2 => return Some(Map::new()),
+        3..=8 => Sides::Limits,
+        9..=11 => Sides::Requests,
         _ => Sides::Both,
     };
     let (mut limits, mut requests) = (Map::new(), Map::new());

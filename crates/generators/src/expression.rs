@@ -55,20 +55,18 @@ fn floor(random: &mut Random) -> u64 {
 fn usual(random: &mut Random, field: Field, share: u64, floor: u64) -> String {
     let variable = field.resource.name();
     let amount = amount(field.resource, floor);
-    match random.below(FORMS + 4) {
+    match random.below(FORMS + 3) {
         // Less than zero for small pods.
         0 => format!("{variable} - {amount}"),
         // Zero for pods that ask for nothing.
         1 => format!("{}*{share}%", variable.to_ascii_uppercase()),
         2 => format!("0.5*{variable} - 0.3*max(0, {variable}-{amount}) + 0.3*max(0, {variable}-8*{amount})"),
-        // Zero for small pods, which is no limit.
-        3 => format!("max(0, {variable} - 8*{amount})"),
-        form => of_form(form - 4, field.resource, share, floor),
+        form => of_form(form - 3, field.resource, share, floor),
     }
 }
 
-/// How many forms there are that rise with the share and the floor, and are never zero.
-const FORMS: u64 = 5;
+/// How many forms there are that never fall as the variable, the share or the floor rise.
+const FORMS: u64 = 6;
 
 fn of_form(form: u64, resource: Resource, share: u64, floor: u64) -> String {
     let (variable, amount) = (resource.name(), amount(resource, floor));
@@ -77,7 +75,9 @@ fn of_form(form: u64, resource: Resource, share: u64, floor: u64) -> String {
         1 => format!("max({variable}*{share}%, {amount})"),
         2 => format!("{variable} * {share}% + {amount}"),
         3 => format!("min(max({variable}*{share}/100, {amount}), 10*{amount})"),
-        _ => format!("{amount} + {variable}*{share}%*(1/2)"),
+        4 => format!("{amount} + {variable}*{share}%*(1/2)"),
+        // Zero for small pods, and a limit of zero is none.
+        _ => format!("max(0, {variable}*{share}% - {})", self::amount(resource, 500)),
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) const TEXT_ANNOTATIONS: [(&str, &[&str]); 3] = [
 pub(crate) const JSON_ANNOTATIONS: [&str; 2] = ["example.com/limits", "example.com/routes"];
 /// What a pod may have in such an annotation.
 pub(crate) const JSON_TEXTS: [&str; 6] =
-    [r#"{"rate": 10}"#, r#"{"rate": 20, "deep": {"a": [1], "b": null}}"#, "{}", "[1, 2]", "rate=10", ""];
+    [r#"{"rate": 10}"#, r#"{"rate": 20, "deep": {"a": [1], "b": null}}"#, "[1, 2]", "{broken", "rate=10", ""];
 /// What a set may merge into it.
 pub(crate) const MERGE_PATCHES: [&str; 4] =
     [r#"{"rate": 99}"#, r#"{"deep": {"a": null, "c": true}}"#, "{}", r#"{"rate":null}"#];

@@ -54,7 +54,7 @@ impl Draw<'_> {
     }
 
     fn env(&mut self) -> Vec<Value> {
-        let count = self.random.up_to(4);
+        let count = self.random.up_to(5);
         let mut chosen = self.random.some_of(&pool::VARIABLES, count);
         if self.random.chance(3) {
             chosen.push(pool::IS_INJECTED);
@@ -100,7 +100,7 @@ impl Draw<'_> {
         // One volume may be mounted in parts, by names that variables hold.
         let part = match self.random.below(8) {
             0 => given("subPath", "part"),
-            1 | 2 => given("subPathExpr", self.random.one_of(&PATH_EXPRESSIONS)),
+            1..=3 => given("subPathExpr", self.random.one_of(&PATH_EXPRESSIONS)),
             _ => ("subPath", None),
         };
         object([

@@ -61,7 +61,7 @@ impl Draw<'_> {
             }
         }
         for key in pool::JSON_ANNOTATIONS {
-            if self.random.chance(25) {
+            if self.random.chance(40) {
                 put(key, self.random.one_of(&pool::JSON_TEXTS));
             }
         }
@@ -88,7 +88,7 @@ impl Draw<'_> {
         if self.random.chance(2) {
             put("pillion.dev/sidecars", self.random.one_of(&names.containers));
         }
-        if self.random.chance(1) {
+        if self.random.chance(2) {
             put("kubernetes.io/config.mirror", "0c1d");
         }
         annotations

@@ -4,4 +4,3 @@
 
 mod laws;
 mod shares;
-mod situation;
