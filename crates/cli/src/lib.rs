@@ -4,6 +4,7 @@
 //! - `expr`: the workbench for resource expressions.
 //! - `render`: the pods that workloads would become, and why.
 //! - `lint`: what is wrong with sets, with the place in the file.
+//! - `test`: whether they become what is expected.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
@@ -26,6 +27,7 @@ mod pod_diff;
 mod preview;
 mod render;
 mod sidecar_sets;
+mod test;
 mod yaml_text;
 
 /// Look after the sidecars of a Kubernetes cluster.
@@ -45,6 +47,8 @@ enum Verb {
     Render(render::Arguments),
     #[command(about = "Check SidecarSets in files, and whether they can live together")]
     Lint(lint::Arguments),
+    /// Compare the pods that workloads would become with those that are expected.
+    Test(test::Arguments),
 }
 
 /// How results are written.
@@ -85,6 +89,7 @@ pub fn main() -> ExitCode {
         Verb::Expr(verb) => expr::run(&verb, &mut streams),
         Verb::Render(arguments) => render::run(&arguments, &mut streams),
         Verb::Lint(arguments) => lint::run(&arguments, &mut streams),
+        Verb::Test(arguments) => test::run(&arguments, &mut streams),
     };
     match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::{fs, str};
 
-use pillion_api::FieldPath;
+use pillion_api::{FieldPath, Segment};
 use serde_json::Value;
 
 mod place;
@@ -127,6 +127,21 @@ impl Manifest {
         found.unwrap_or_else(|| self.place(path))
     }
 
+    /// An object that stands within this one.
+    pub(crate) fn within(&self, path: &FieldPath) -> Option<Self> {
+        let value = path.segments().iter().try_fold(&self.value, |value, segment| match segment {
+            Segment::Field(name) | Segment::Key(name) => value.get(name),
+            Segment::Index(at) => value.get(at),
+        })?;
+        let (node, _) = self.node.nearest(path.segments());
+        Some(Self {
+            file: self.file.clone(),
+            value: value.clone(),
+            node: node.clone(),
+            source: Rc::clone(&self.source),
+        })
+    }
+
     /// A line of the file, counted from 1, without its end.
     pub(crate) fn line(&self, number: usize) -> &str {
         self.source.line(number)
@@ -157,7 +172,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ReadError> {
 }
 
 /// The objects of one file.
-fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, ReadError> {
+pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, ReadError> {
     let text = str::from_utf8(bytes).map_err(|_| ReadError::NotText { file: file.to_owned() })?;
     // Editors of Windows put a mark first, which is no part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -187,6 +202,13 @@ fn without_list(mut value: Value, mut node: Node) -> Vec<(Value, Node)> {
 
 /// A file itself; of a folder the manifests in it, by path.
 fn files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let found = files_below(path, |file| file.extension().and_then(OsStr::to_str).is_some_and(is_manifest))?;
+    if found.is_empty() { Err(ReadError::EmptyFolder { folder: path.display().to_string() }) } else { Ok(found) }
+}
+
+/// A file itself; of a folder the files of a kind in it and in all folders below, by path. What is hidden, and folders
+/// that are links, are left out.
+pub(crate) fn files_below(path: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, ReadError> {
     if !fs::metadata(path).map_err(unreadable(path))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -201,13 +223,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
             }
             if kind.is_dir() {
                 folders.push(path);
-            } else if path.is_file() && path.extension().and_then(OsStr::to_str).is_some_and(is_manifest) {
+            } else if path.is_file() && is_wanted(&path) {
                 found.push(path);
             }
         }
-    }
-    if found.is_empty() {
-        return Err(ReadError::EmptyFolder { folder: path.display().to_string() });
     }
     found.sort();
     Ok(found)

@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use pillion_api::FieldPath;
 use serde_json::{Map, Value};
 
-use crate::yaml_text;
+use crate::yaml_text::{self, MAPS};
 
-/// Fields whose keys are chosen by people.
-const MAPS: [&str; 7] = ["labels", "annotations", "limits", "requests", "overhead", "nodeSelector", "matchLabels"];
 /// Lists in which the order says who starts first.
 const ORDERED_LISTS: [&str; 2] = ["containers", "initContainers"];
 /// What tells the items of a list apart; the first that does is taken.
@@ -99,8 +97,8 @@ fn compare_objects(
     after: &Map<String, Value>,
     changes: &mut Vec<Change>,
 ) {
-    let names: BTreeSet<(usize, &String)> =
-        before.keys().chain(after.keys()).map(|name| (yaml_text::rank(name), name)).collect();
+    let names: BTreeSet<(usize, &str)> =
+        before.keys().chain(after.keys()).map(|field| yaml_text::order(name, field)).collect();
     let is_map = MAPS.contains(&name);
     for (_, field) in names {
         let is_plain = field.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

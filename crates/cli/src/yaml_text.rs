@@ -1,18 +1,25 @@
 //! Objects as YAML that kubectl reads as the same values: what people know first comes first, the rest by name.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use serde_saphyr::{LitStr, SingleQuoted};
 
 /// Fields that stand before all others, in this order.
 const FIRST: [&str; 7] = ["apiVersion", "kind", "metadata", "name", "generateName", "namespace", "image"];
 
+/// Fields whose keys people choose: those have no order but that of their names.
+pub(crate) const MAPS: [&str; 7] =
+    ["labels", "annotations", "limits", "requests", "overhead", "nodeSelector", "matchLabels"];
+
 /// One document, with a line break at its end.
 pub(crate) fn document(value: &Value) -> String {
     // Folded text would lose a space at its end.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let text = serde_saphyr::to_string_with_options(&Ordered(value), options).expect("JSON can be written as YAML");
-    format!("{}\n", text.trim_end_matches('\n'))
+    let text = serde_saphyr::to_string_with_options(&Ordered { name: "", value }, options)
+        .expect("JSON can be written as YAML");
+    // Empty lines of a block are written with its indentation, which editors take away.
+    let lines = text.trim_end_matches('\n').split('\n').map(|line| if line.trim().is_empty() { "" } else { line });
+    format!("{}\n", lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Several documents, with the lines between them that kubectl expects.
@@ -29,34 +36,34 @@ pub(crate) fn scalar(value: &Value) -> String {
     }
 }
 
-/// The fields of an object in the order they are written.
-pub(crate) fn ordered(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut fields: Vec<_> = fields.iter().collect();
-    fields.sort_by_key(|(name, _)| (rank(name), *name));
-    fields
+/// What the fields of the object of this name are sorted by.
+pub(crate) fn order<'k>(object: &str, field: &'k str) -> (usize, &'k str) {
+    let rank = FIRST.iter().position(|first| *first == field && !MAPS.contains(&object));
+    (rank.unwrap_or(FIRST.len()), field)
 }
 
-/// The place of a field among the others of its object, before their names decide.
-pub(crate) fn rank(name: &str) -> usize {
-    FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len())
+/// A value and the name of the field it is in.
+struct Ordered<'a> {
+    name: &'a str,
+    value: &'a Value,
 }
-
-struct Ordered<'a>(&'a Value);
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        match self.value {
             Value::Object(fields) => {
+                let mut sorted: Vec<_> = fields.iter().collect();
+                sorted.sort_by_key(|(name, _)| order(self.name, name));
                 let mut map = serializer.serialize_map(Some(fields.len()))?;
-                for (name, value) in ordered(fields) {
-                    map.serialize_entry(name, &Ordered(value))?;
+                for (name, value) in sorted {
+                    map.serialize_entry(name, &Ordered { name, value })?;
                 }
                 map.end()
             }
             Value::Array(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
-                for item in items {
-                    list.serialize_element(&Ordered(item))?;
+                for value in items {
+                    list.serialize_element(&Ordered { name: "", value })?;
                 }
                 list.end()
             }
@@ -67,15 +74,12 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// A script reads best as it is; whatever YAML might take for indentation or a comment of its own stays quoted.
+/// A script reads best as it is. What cannot be seen there stays in quotes, and so does what YAML may take for its own.
 fn reads_well_as_block(text: &str) -> bool {
-    let plain = |line: &str| {
-        let printable = |c: char| c == ' ' || c.is_ascii_graphic() || (c.is_alphanumeric() && !c.is_ascii());
-        line.chars().all(printable) && !line.ends_with(' ')
-    };
-    let body = text.strip_suffix('\n').unwrap_or(text);
-    let begins_well = body.starts_with(|c: char| c.is_ascii_graphic());
-    text.contains('\n') && begins_well && !body.ends_with('\n') && body.lines().all(plain)
+    let is_seen = |c: char| c == ' ' || c.is_ascii_graphic() || (c.is_alphanumeric() && !c.is_ascii());
+    let plain = |line: &str| line.chars().all(is_seen) && !line.ends_with(' ');
+    let begins_well = text.starts_with(|c: char| c.is_ascii_graphic());
+    text.contains('\n') && begins_well && !text.ends_with("\n\n") && text.lines().all(plain)
 }
 
 /// JSON within YAML is easier to read without a mark before every quote.
@@ -98,13 +102,27 @@ mod tests {
     #[test]
     fn what_people_know_comes_first() {
         let pod = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"containers": [{"command": ["a"], "image": "b", "name": "c"}]},
-            "metadata": {"labels": {}, "name": "web", "annotations": {"yes": "no", "script": "set -e\necho '#1'\n"}}});
+            "metadata": {"labels": {"kind": "a", "app": "b"}, "name": "web", "annotations": {"yes": "no", "script": "set -e\necho '#1'\n"}}});
         assert_eq!(
             document(&pod),
             "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  annotations:\n    script: |\n      set -e\n      echo '#1'\n    \
-             \"yes\": \"no\"\n  labels: {}\nspec:\n  containers:\n  - name: c\n    image: b\n    command:\n    - a\n"
+             \"yes\": \"no\"\n  labels:\n    app: b\n    kind: a\nspec:\n  containers:\n  - name: c\n    image: b\n    command:\n    - a\n"
         );
-        assert_eq!(documents([&json!(1), &json!({"a": null})]), "1\n---\na: null\n");
+        assert_eq!(documents([&json!(1), &json!({"a": null, "b": {}})]), "1\n---\na: null\nb: {}\n");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_quoted() {
+        for (text, written) in [
+            ("a\nb", "|-\n  a\n  b\n"),
+            ("a\n\n  b\n", "|\n  a\n\n    b\n"),
+            ("a\n\n", "\"a\\n\\n\"\n"),
+            ("a \nb", "\"a \\nb\"\n"),
+            ("\na", "\"\\na\"\n"),
+            ("a\tb\nc", "\"a\\tb\\nc\"\n"),
+        ] {
+            assert_eq!(document(&json!({ "k": text })), format!("k: {written}"));
+        }
     }
 
     #[test]

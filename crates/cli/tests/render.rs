@@ -172,6 +172,7 @@ fn a_set_that_may_be_ignored_is() {
 fn a_set_that_observes_tells_what_it_would_do() {
     let input = documents(&[
         small_pod(),
+        set("constant", &json!({"mode": "Observe", "containers": computed("20m*2")})),
         set("mesh", &json!({"mode": "Observe", "containers": computed("cpu*10%")})),
         set("negative", &json!({"mode": "Observe", "containers": computed("cpu - 2")})),
     ]);
@@ -277,6 +278,7 @@ fn everything_may_come_mixed_from_stdin() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [deployment, namespace, {"apiVersion": "v1", "kind": "ConfigMap"}]});
     let input = documents(&[set("mesh", &selective), list, small_pod()]);
     insta::assert_snapshot!(render_from(&input, &["-f", "-"]));
+    insta::assert_snapshot!(render_from(&input, &["-f", "-", "--why"]));
     let labelled = render_from(&input, &["-f", "-", "--namespace-labels", "a=b,mesh=on"]);
     assert!(
         labelled

@@ -116,6 +116,15 @@ fn a_key_is_pointed_at_where_it_exists() {
 }
 
 #[test]
+fn an_object_within_another_keeps_its_places() {
+    let path = FieldPath::of("spec.containers").index(0);
+    let container = one(SET).within(&path).unwrap();
+    assert_eq!((container.file.as_str(), &container.value["image"]), ("a.yaml", &json!("proxy:1")));
+    assert_eq!(at(&container, &FieldPath::of("image")), (11, 14, "'proxy:1'".to_owned()));
+    assert!(one(SET).within(&path.field("nothing")).is_none());
+}
+
+#[test]
 fn values_are_read_as_kubectl_reads_them() {
     // Each as `kubectl patch --local -o json` prints it.
     for (text, value) in [

@@ -1,7 +1,7 @@
 //! What files say of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use pillion_api::FieldPath;
 use pillion_inject::{LimitRange, Namespace, SetIndex, WorkloadPod, pod_of};
@@ -87,9 +87,8 @@ impl Given {
         errors: &mut Vec<String>,
     ) -> Result<(), String> {
         let group = manifest.api_version().split_once('/').map_or("", |(group, _)| group);
-        let at_fault = |what: &dyn std::fmt::Display| {
-            format!("{}: {} {}: {what}", manifest.file, manifest.kind(), manifest.name())
-        };
+        let title = format!("{} {}", manifest.kind(), manifest.name());
+        let at_fault = |what: &dyn Display| format!("{}: {}: {what}", manifest.file, title.trim_end());
         match (group, manifest.kind()) {
             (_, "") => {
                 let place = manifest.place(&FieldPath::root());
