@@ -22,7 +22,7 @@ use case::CaseResult;
 use suite::Suite;
 
 /// The name that makes a file a suite.
-const SUITE: &str = "pillion-test.yaml";
+pub(crate) const SUITE: &str = "pillion-test.yaml";
 
 #[derive(Args)]
 pub(crate) struct Arguments {

@@ -306,12 +306,10 @@ fn what_only_a_cluster_knows_is_said() {
 
 #[test]
 fn warnings_are_not_missed() {
-    let sidecar = json!([{"name": "proxy", "image": "proxy:1", "transferEnv": [{"sourceContainerName": "app", "envName": "REGION"}]}]);
-    let input = documents(&[
-        small_pod(),
-        set("mesh", &json!({"containers": sidecar})),
-        set("mesh", &json!({"containers": sidecar})),
-    ]);
+    let transfer = json!([{"sourceContainerName": "app", "envName": "REGION"}]);
+    let mesh =
+        |image: &str| set("mesh", &json!({"containers": [{"name": "proxy", "image": image, "transferEnv": transfer}]}));
+    let input = documents(&[small_pod(), mesh("proxy:1"), mesh("proxy:1"), mesh("proxy:2")]);
     let seen = render_from(&input, &["-f", "-"]);
     insta::assert_snapshot!(seen.split("--- stderr\n").last().expect("a split has a last part"));
     insta::assert_snapshot!(render_from(&input, &["-f", "-", "--why"]));
@@ -322,6 +320,13 @@ fn rendering_what_was_rendered_changes_nothing() {
     let once = data("", &CHECKOUT);
     let again = data(&once, &["-f", "-", "-s", "tests/render/sets", "--namespace-labels", "tier=prod"]);
     assert_eq!(again, once);
+}
+
+#[test]
+fn a_suite_beside_the_sets_is_no_set() {
+    let folder = "../../examples/ci/job";
+    let seen = render(&["-f", &format!("{folder}/report.yaml"), "-s", folder, "--why"]);
+    insta::assert_snapshot!(seen);
 }
 
 #[test]

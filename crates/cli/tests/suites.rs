@@ -61,6 +61,12 @@ fn suite(fields: &str) -> String {
 const ENABLED: &str = "  namespace: {name: shop, labels: {mesh: enabled}}\n";
 
 #[test]
+fn the_examples_pass() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    insta::assert_snapshot!(test(&root, &["examples/ci"]));
+}
+
+#[test]
 fn an_expected_pod_is_written_once_and_then_held() {
     let folder = folder(&[(
         "deep/er/pillion-test.yaml",

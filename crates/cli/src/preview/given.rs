@@ -1,7 +1,9 @@
 //! What files say of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::{Display, Write as _};
+use std::path::Path;
 
 use pillion_api::FieldPath;
 use pillion_inject::{LimitRange, Namespace, SetIndex, WorkloadPod, pod_of};
@@ -9,6 +11,7 @@ use serde_json::Value;
 
 use crate::manifest::Manifest;
 use crate::sidecar_sets::{is_set, judged};
+use crate::test::SUITE;
 
 const NAMESPACE: (&str, &str) = ("", "Namespace");
 const LIMIT_RANGE: (&str, &str) = ("", "LimitRange");
@@ -90,6 +93,8 @@ impl Given {
         let title = format!("{} {}", manifest.kind(), manifest.name());
         let at_fault = |what: &dyn Display| format!("{}: {}: {what}", manifest.file, title.trim_end());
         match (group, manifest.kind()) {
+            // A suite may lie beside the sets it tests.
+            (_, "") if Path::new(&manifest.file).file_name() == Some(OsStr::new(SUITE)) => {}
             (_, "") => {
                 let place = manifest.place(&FieldPath::root());
                 return Err(format!("{}:{}:{}: an object without kind", manifest.file, place.line, place.column));
@@ -116,7 +121,9 @@ impl Given {
             errors.push(format!("{}:{}:{}: {problem}", manifest.file, place.line, place.column));
         }
         let Some(set) = review.meaning else { return };
-        if let Some(earlier) = self.files_of_sets.insert(set.name.clone(), manifest.file.clone()) {
+        let earlier = self.files_of_sets.insert(set.name.clone(), manifest.file.clone());
+        let is_same = self.sets.get(&set.name).is_some_and(|earlier| **earlier == set);
+        if let Some(earlier) = earlier.filter(|_| !is_same) {
             let (name, file) = (&set.name, &manifest.file);
             self.notes.push(format!("set {name} is given twice, in {earlier} and {file}: the later counts"));
         }
