@@ -86,8 +86,17 @@ fn compare(path: FieldPath, name: &str, before: &Value, after: &Value, changes: 
             Some(key) => compare_named(&path, name, key, one, other, changes),
             None => compare_items(&path, one, other, changes),
         },
-        _ => changes.push(Change::Changed { path, before: before.clone(), after: after.clone() }),
+        _ => match (record(before), record(after)) {
+            (Some(one), Some(other)) if one != other => compare(path, name, &one, &other, changes),
+            _ => changes.push(Change::Changed { path, before: before.clone(), after: after.clone() }),
+        },
     }
+}
+
+/// An object that is kept as text, as annotations do.
+fn record(value: &Value) -> Option<Value> {
+    let text = value.as_str().filter(|text| text.starts_with('{'))?;
+    serde_json::from_str(text).ok()
 }
 
 fn compare_objects(

@@ -95,6 +95,16 @@ fn empty_is_not_absent() {
 }
 
 #[test]
+fn records_in_annotations_are_looked_into() {
+    let pod = |record: &str| json!({"metadata": {"annotations": {"r": record}}});
+    let (one, other) = (pod(r#"{"a":{"b":[1,2]}}"#), pod(r#"{"a":{"b":[1,3]}}"#));
+    assert_eq!(told_of(&one, &other), ["~ metadata.annotations[r].a.b[1]: 2 → 3"]);
+    let spaced = pod(r#"{"a": {"b":[1,2]}}"#);
+    assert_eq!(told_of(&one, &spaced), [r#"~ metadata.annotations[r]: '{"a":{"b":[1,2]}}' → '{"a": {"b":[1,2]}}'"#]);
+    assert_eq!(told_of(&one, &pod("{")), [r#"~ metadata.annotations[r]: '{"a":{"b":[1,2]}}' → "{""#]);
+}
+
+#[test]
 fn colour_follows_the_sign() {
     assert_eq!(painted("+ a"), "\u{1b}[32m+ a\u{1b}[0m");
     assert_eq!(painted("  - a"), "\u{1b}[31m  - a\u{1b}[0m");
@@ -107,7 +117,8 @@ fn values() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (0..3u8).prop_map(Value::from),
-        "[ab]?".prop_map(Value::from)
+        "[ab]?".prop_map(Value::from),
+        proptest::sample::select(&["{}", "{ }", "{\"x\":1}"][..]).prop_map(Value::from)
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let keys = proptest::sample::select(&["name", "labels", "containers", "mountPath", "a/b", "x"][..]);
