@@ -48,8 +48,13 @@ struct Applied<'a> {
     set: &'a Meaning,
 }
 
+/// Whether a set that was applied is an example of something.
+type LookAtApplied = fn(&Applied<'_>) -> bool;
+/// Whether a pod is.
+type LookAtPod = fn(&Value) -> bool;
+
 /// What happens to pods besides, by a look for it.
-const APPLIED: [(&str, fn(&Applied<'_>) -> bool); 13] = [
+const APPLIED: [(&str, LookAtApplied); 13] = [
     ("a container", |it| !it.set.template.containers.is_empty()),
     ("a native sidecar", |it| it.sidecars().any(|own| own.container.get("restartPolicy").is_some())),
     ("a volume the pod has already", |it| {
@@ -151,7 +156,7 @@ fn pods_and_sets_meet_in_every_way_and_none_too_often() {
 }
 
 /// What pods have, by a look for it.
-const PODS: [(&str, fn(&Value) -> bool); 26] = [
+const PODS: [(&str, LookAtPod); 26] = [
     ("a name", |pod| pod["metadata"].get("name").is_some()),
     ("a prefix of a name", |pod| pod["metadata"].get("generateName").is_some()),
     ("no labels", |pod| pod["metadata"].get("labels").is_none()),
