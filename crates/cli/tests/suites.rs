@@ -126,6 +126,13 @@ fn refusals_and_verdicts_must_be_those_expected() {
 }
 
 #[test]
+fn writing_a_pod_does_not_make_a_wrong_verdict_right() {
+    let fields = format!("{ENABLED}  expect: expected.yaml\n  verdicts: {{mesh: PL203}}\n");
+    let folder = folder(&[("pillion-test.yaml", &suite(&fields))]);
+    insta::assert_snapshot!(test(folder.path(), &["--update"]));
+}
+
+#[test]
 fn a_case_that_cannot_be_run_stops_no_other() {
     let cases = [
         "- {name: no such set, workload: web.yaml, sets: [nowhere.yaml], refused: PL301}\n",
@@ -145,6 +152,7 @@ fn a_case_that_cannot_be_run_stops_no_other() {
         ("elsewhere.yaml", &elsewhere),
     ]);
     insta::assert_snapshot!(test(folder.path(), &[]));
+    insta::assert_snapshot!(test(folder.path(), &["-o", "junit"]));
 }
 
 #[test]

@@ -93,7 +93,11 @@ fn judge(case: &Case, preview: &Preview<'_>, update: bool) -> CaseResult {
         }
     }
     match updated {
-        _ if !lines.is_empty() => CaseResult::Failed(lines),
+        Some(file) if !lines.is_empty() => {
+            lines.push(format!("wrote {file}"));
+            CaseResult::Failed(lines)
+        }
+        None if !lines.is_empty() => CaseResult::Failed(lines),
         Some(file) => CaseResult::Updated(file),
         None => CaseResult::Passed,
     }
