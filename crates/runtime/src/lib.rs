@@ -1,0 +1,11 @@
+//! The shell any controller of ours runs in: how a program reaches the cluster, keeps a view of it, takes turns with its
+//! replicas, answers requests, tells how it is, and ends.
+//!
+//! - [`client`]: a client of the API server, from inside a pod or from a kubeconfig.
+//! - [`gates`]: features that can be switched on and off.
+//!
+//! It knows nothing of sidecars, decides nothing about objects, and writes none but the lease.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod gates;
