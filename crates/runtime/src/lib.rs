@@ -2,6 +2,7 @@
 //! replicas, answers requests, tells how it is, and ends.
 //!
 //! - [`client`]: a client of the API server, from inside a pod or from a kubeconfig.
+//! - [`lease`]: leader election; the leader asks before every write.
 //! - [`gates`]: features that can be switched on and off.
 //!
 //! It knows nothing of sidecars, decides nothing about objects, and writes none but the lease.
@@ -9,3 +10,4 @@
 
 pub mod client;
 pub mod gates;
+pub mod lease;
