@@ -3,7 +3,9 @@
 //!
 //! - [`client`]: a client of the API server, from inside a pod or from a kubeconfig.
 //! - [`lease`]: leader election; the leader asks before every write.
+//! - [`telemetry`]: logs, metrics, health.
 //! - [`gates`]: features that can be switched on and off.
+//! - [`shutdown`]: the end, in order.
 //!
 //! It knows nothing of sidecars, decides nothing about objects, and writes none but the lease.
 #![forbid(unsafe_code)]
@@ -11,3 +13,5 @@
 pub mod client;
 pub mod gates;
 pub mod lease;
+pub mod shutdown;
+pub mod telemetry;
