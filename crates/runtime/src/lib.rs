@@ -3,6 +3,8 @@
 //!
 //! - [`client`]: a client of the API server, from inside a pod or from a kubeconfig.
 //! - [`lease`]: leader election; the leader asks before every write.
+//! - [`tls`]: certificates made in memory, and one that can be replaced while it is served.
+//! - [`server`]: HTTP within limits, with a drain that loses no request.
 //! - [`telemetry`]: logs, metrics, health.
 //! - [`gates`]: features that can be switched on and off.
 //! - [`shutdown`]: the end, in order.
@@ -13,5 +15,7 @@
 pub mod client;
 pub mod gates;
 pub mod lease;
+pub mod server;
 pub mod shutdown;
 pub mod telemetry;
+pub mod tls;
