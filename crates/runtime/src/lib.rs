@@ -2,6 +2,7 @@
 //! replicas, answers requests, tells how it is, and ends.
 //!
 //! - [`client`]: a client of the API server, from inside a pod or from a kubeconfig.
+//! - [`watch`]: watches that keep of every object only what is needed.
 //! - [`lease`]: leader election; the leader asks before every write.
 //! - [`tls`]: certificates made in memory, and one that can be replaced while it is served.
 //! - [`server`]: HTTP within limits, with a drain that loses no request.
@@ -19,3 +20,4 @@ pub mod server;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
+pub mod watch;
