@@ -8,6 +8,8 @@ mod inject_crd;
 mod inject_pod_security;
 mod inject_server_defaults;
 mod inject_templates;
+mod runtime_lease;
+mod runtime_watch_own_bed;
 #[expect(dead_code, reason = "the API server does not name places as our own code does")]
 #[path = "../../../crates/api/tests/all/sets.rs"]
 mod sets;
