@@ -187,6 +187,7 @@ mod tests {
         let (_, patch) = edited(json!({"metadata": {"annotations": {"a/b": "1", "c": "2"}}}), |editor| {
             editor.set(ANNOTATIONS, "a/b", json!("1"));
             editor.set(ANNOTATIONS, "c", json!("3"));
+            editor.set(ANNOTATIONS, "~1/~", json!("4"));
             editor.unset(ANNOTATIONS, "a/b");
             editor.unset(ANNOTATIONS, "nothing");
         });
@@ -194,6 +195,7 @@ mod tests {
             patch,
             json!([
                 {"op": "replace", "path": "/metadata/annotations/c", "value": "3"},
+                {"op": "add", "path": "/metadata/annotations/~01~1~0", "value": "4"},
                 {"op": "remove", "path": "/metadata/annotations/a~1b"},
             ])
         );

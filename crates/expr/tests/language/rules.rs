@@ -291,3 +291,17 @@ fn codes_are_unique_and_in_order() {
     assert_eq!(codes, sorted);
     assert_eq!(codes.len(), 22);
 }
+
+#[test]
+fn lines_that_cross_where_one_of_them_bends_make_one_knee() {
+    // Both are 2 at 2 cores, where the second bends and the first goes on.
+    for (expression, before, after) in
+        [("max(cpu, min(cpu*50% + 1, 2))", "0.5", "1"), ("min(cpu, max(cpu*50% + 1, 2))", "1", "0.5")]
+    {
+        let program = compile(expression, CPU);
+        let segments: Vec<_> =
+            program.analysis().segments().map(|it| (it.from.to_string(), it.slope.to_string())).collect();
+        let expected = [("0", before), ("2", after)].map(|(from, slope)| (from.to_owned(), slope.to_owned()));
+        assert_eq!(segments, expected, "{expression}");
+    }
+}

@@ -171,3 +171,18 @@ fn a_pod_that_is_seen_again_keeps_what_was_said_the_first_time() {
     let added = expected.replace(r#"{"mesh""#, r#"{"logs":{"code":"PL201"},"mesh""#);
     assert_eq!(text(&second), added);
 }
+
+#[test]
+fn a_set_that_adds_something_more_says_what_it_added() {
+    let sized = |name: &str, expression: &str| {
+        let policy = json!({"targetContainerMode": "sum", "resourceExpr": {"requests": {"cpu": expression}}});
+        with(name, json!({"resourcesPolicy": policy}))
+    };
+    let pod = pod(json!({"containers": [with("app", json!({"resources": resources(["", ""], ["1", ""])}))]}));
+    let sets = [set("mesh", json!({"containers": [sized("proxy", "cpu*50%")]}))];
+    let first = ask(&pod, &sets).pod.unwrap();
+    let sets = [set("mesh", json!({"containers": [sized("proxy", "cpu*50%"), sized("agent", "cpu*10%")]}))];
+    let second = ask(&first, &sets).pod.unwrap();
+    let expected = r#"{"v":1,"sets":{"mesh":{"code":"PL201","sizes":{"agent":{"requests.cpu":["1","100m"]}}}}}"#;
+    assert_eq!(text(&second), expected);
+}
