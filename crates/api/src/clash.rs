@@ -2,14 +2,11 @@
 //!
 //! Only sets some pod can match both of are compared. Whatever is shared by both and means the same is no clash.
 
-use crate::meaning::{Meaning, Namespaces, Sidecar, Template};
+use crate::meaning::{Meaning, NAMESPACE_NAME_LABEL, Namespaces, Sidecar, Template};
 use crate::pod_changes::PatchPolicy;
 use crate::problem::{FieldPath, Problem};
 use crate::sidecar_set::SetMode;
 use crate::{AnnotationPatch, Reason};
-
-/// The label every namespace has, with its name.
-const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// Something that a set and another one would give to one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +40,9 @@ fn share_a_namespace(one: &Namespaces, other: &Namespaces) -> bool {
         (Namespaces::All, _) | (_, Namespaces::All) => true,
         (Namespaces::Named(one), Namespaces::Named(other)) => one == other,
         (Namespaces::Named(name), Namespaces::Selected(selector))
-        | (Namespaces::Selected(selector), Namespaces::Named(name)) => selector.can_match_with(NAMESPACE_NAME, name),
+        | (Namespaces::Selected(selector), Namespaces::Named(name)) => {
+            selector.can_match_with(NAMESPACE_NAME_LABEL, name)
+        }
         (Namespaces::Selected(one), Namespaces::Selected(other)) => one.overlaps(other),
     }
 }

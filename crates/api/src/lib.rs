@@ -44,8 +44,9 @@ pub use container::{
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
 pub use meaning::{
-    AnnotationPatch, AppMount, ComputedResources, Injection, Meaning, NamedVolume, Namespaces, Pin, Placement,
-    PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template, Transfer, TransferSource, Update,
+    AnnotationPatch, AppMount, ComputedResources, Injection, Meaning, NAMESPACE_NAME_LABEL, NamedVolume, Namespaces,
+    Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template, Transfer,
+    TransferSource, Update,
 };
 pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
 pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};

@@ -13,6 +13,9 @@ use crate::selector::Selector;
 use crate::sidecar_set::{FailurePolicy, SetMode};
 use crate::update::UpdateType;
 
+/// The label every namespace has, with its own name as the value.
+pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// A SidecarSet without errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The label every namespace has with its own name as the value.
-pub(crate) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+use pillion_api::NAMESPACE_NAME_LABEL;
 
 /// Namespaces whose pods are never changed, so that a cluster can always start.
 const NEVER_CHANGED: &str = "kube-system";
@@ -25,13 +24,13 @@ impl Namespace {
 
     /// The value of a label. The one with the name is there even where nobody wrote it, as in a cluster.
     pub fn label(&self, key: &str) -> Option<&str> {
-        if key == NAME_LABEL { Some(&self.name) } else { self.labels.get(key).map(String::as_str) }
+        if key == NAMESPACE_NAME_LABEL { Some(&self.name) } else { self.labels.get(key).map(String::as_str) }
     }
 
     /// All labels, the one with the name included.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        let others = self.labels.iter().filter(|(key, _)| *key != NAME_LABEL);
-        others.map(|(key, value)| (key.as_str(), value.as_str())).chain([(NAME_LABEL, self.name.as_str())])
+        let others = self.labels.iter().filter(|(key, _)| *key != NAMESPACE_NAME_LABEL);
+        others.map(|(key, value)| (key.as_str(), value.as_str())).chain([(NAMESPACE_NAME_LABEL, self.name.as_str())])
     }
 
     /// Whether its pods are left alone whatever a set says.

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pillion_api::{Condition, Meaning, Namespaces, Selector};
+use pillion_api::{Condition, Meaning, NAMESPACE_NAME_LABEL, Namespaces, Selector};
 
-use crate::namespace::{NAME_LABEL, Namespace};
+use crate::namespace::Namespace;
 
 /// All sets of a cluster, by name, ready to be matched. Adding or removing one does not touch the others.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +119,7 @@ impl SetIndex {
             let load = |key: &Key| boxes.and_then(|boxes| boxes.get(key)).map_or(0, BTreeMap::len);
             let boxes = match &set.namespaces {
                 Namespaces::All => vec![Key::Any],
-                Namespaces::Named(name) => vec![Key::Is(NAME_LABEL.to_owned(), name.clone())],
+                Namespaces::Named(name) => vec![Key::Is(NAMESPACE_NAME_LABEL.to_owned(), name.clone())],
                 Namespaces::Selected(selector) => keys(selector, load),
             };
             places.extend(boxes.into_iter().map(|key| (shelf.clone(), key)));

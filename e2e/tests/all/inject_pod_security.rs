@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
-use json_patch::merge;
 use pillion_e2e::Scene;
 use pillion_inject::pod_security::{Level, Violation, judge_pod};
 use pillion_testbed::{Look, until};
-use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::pod_security_table::Table;
 
 /// The API server's words for a control, under the baseline profile and under the restricted one, and what our fields of it
 /// have in them.
@@ -31,43 +31,6 @@ const CONTROLS: [(&str, &str, &[&str]); 15] = [
     // The only fields of ours without a dot or an index that name no host namespace are types of volumes.
     ("hostPath volumes", "restricted volume types", &[]),
 ];
-
-/// `crates/inject/src/pod_security/cases.yaml`.
-#[derive(Deserialize)]
-struct Table {
-    good: Value,
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    #[serde(default = "nothing")]
-    spec: Value,
-    #[serde(default = "nothing")]
-    container: Value,
-    #[serde(default = "nothing")]
-    init: Value,
-    #[serde(default = "nothing")]
-    annotations: Value,
-    #[serde(default)]
-    invalid: bool,
-}
-
-fn nothing() -> Value {
-    json!({})
-}
-
-impl Table {
-    fn pod(&self, case: &Case) -> Value {
-        let mut pod = self.good.clone();
-        merge(&mut pod["metadata"]["annotations"], &case.annotations);
-        merge(&mut pod["spec"], &case.spec);
-        merge(&mut pod["spec"]["containers"][0], &case.container);
-        merge(&mut pod["spec"]["initContainers"][0], &case.init);
-        pod
-    }
-}
 
 /// What came of a pod.
 #[derive(Debug, PartialEq, Eq)]
@@ -154,7 +117,7 @@ impl Guarded {
 
 #[tokio::test]
 async fn the_api_server_enforces_the_levels_of_our_table() -> Result<()> {
-    let table: Table = serde_saphyr::from_str(include_str!("../../../crates/inject/src/pod_security/cases.yaml"))?;
+    let table = Table::read();
     let profiles = [Guarded::open(Level::Baseline).await?, Guarded::open(Level::Restricted).await?];
     let mut wrong = Vec::new();
     for guarded in &profiles {

@@ -1,51 +1,10 @@
-use json_patch::merge;
 use proptest::prelude::*;
-use serde::Deserialize;
 use serde_json::json;
 
+use super::table::Table;
 use super::*;
 
-/// `cases.yaml`.
-#[derive(Deserialize)]
-struct Table {
-    good: Value,
-    cases: Vec<Case>,
-}
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    #[serde(default = "nothing")]
-    spec: Value,
-    #[serde(default = "nothing")]
-    container: Value,
-    #[serde(default = "nothing")]
-    init: Value,
-    #[serde(default = "nothing")]
-    annotations: Value,
-    level: String,
-    #[serde(default)]
-    because: Vec<String>,
-}
-
-fn nothing() -> Value {
-    json!({})
-}
-
 impl Table {
-    fn read() -> Self {
-        serde_saphyr::from_str(include_str!("cases.yaml")).unwrap()
-    }
-
-    fn pod(&self, case: &Case) -> Value {
-        let mut pod = self.good.clone();
-        merge(&mut pod["metadata"]["annotations"], &case.annotations);
-        merge(&mut pod["spec"], &case.spec);
-        merge(&mut pod["spec"]["containers"][0], &case.container);
-        merge(&mut pod["spec"]["initContainers"][0], &case.init);
-        pod
-    }
-
     fn pods(&self) -> impl Iterator<Item = Value> {
         self.cases.iter().map(|case| self.pod(case))
     }
