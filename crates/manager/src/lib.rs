@@ -1,0 +1,24 @@
+//! What runs in the cluster, and the only part of us that writes to it: asks the deciders, and does what they say.
+//!
+//! - [`Settings`]: what a process is told; [`run`]: the whole of it, from the first connection to the last.
+//! - [`names`]: the objects that are ours by name.
+//! - [`admission`]: from the bytes of an `AdmissionReview` to the bytes of its answer, with no cluster in sight.
+//! - [`webhook`]: the role that answers the API server. It never watches pods.
+//! - [`controller`]: the role that looks after sets and pods; one replica of it acts.
+//! - [`events`]: events on objects, told beside the work.
+//! - [`switch`]: whether injection is switched off.
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod controller;
+pub mod events;
+mod gates;
+pub mod names;
+mod run;
+mod settings;
+pub mod switch;
+pub mod webhook;
+
+pub use gates::{GATES, POD_WEBHOOK};
+pub use run::run;
+pub use settings::{Role, Settings};

@@ -1,0 +1,81 @@
+//! The whole process, from its first connection to its last.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use pillion_runtime::client::{Source, connect};
+use pillion_runtime::gates::Gates;
+use pillion_runtime::server::{Limits, Server, ServerMetrics};
+use pillion_runtime::shutdown::{Ending, Patience, Shutdown, Stage};
+use pillion_runtime::telemetry::{Checks, admin, registry};
+use pillion_runtime::watch::WatchMetrics;
+use tracing::info;
+
+use crate::gates::GATES;
+use crate::settings::{Role, Settings};
+use crate::switch::Switch;
+use crate::{controller, webhook};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs until it is told to end.
+pub async fn run(settings: Settings) -> Result<ExitCode> {
+    let settings = Arc::new(settings);
+    let gates = Gates::parse(&GATES, &settings.feature_gates)?;
+    let source = Source { kubeconfig: settings.kubeconfig.clone(), context: settings.context.clone() };
+    let client = connect(&source, &format!("pillion-manager/{VERSION}")).await?;
+    let shutdown = Shutdown::new(Patience { drain: settings.drain, ..Patience::default() });
+    info!(version = VERSION, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
+
+    let mut metrics = registry("pillion-manager", VERSION);
+    let ours = metrics.sub_registry_with_prefix("pillion");
+    gates.register(ours);
+    let watch_metrics = WatchMetrics::register(ours);
+    let server_metrics = ServerMetrics::register(ours);
+
+    let (switch, switch_driver) = Switch::watch(client.clone(), &settings.namespace, &watch_metrics);
+    let stop = shutdown.token(Stage::Controllers);
+    shutdown.spawn(Stage::Controllers, async move {
+        stop.run_until_cancelled(switch_driver).await;
+    });
+
+    let ending = shutdown.clone();
+    let mut readiness = Checks::default().with("not ending", move || ending.check_not_begun());
+    if settings.roles.contains(&Role::Webhook) {
+        let webhook = webhook::Webhook {
+            client: &client,
+            settings: &settings,
+            gates: &gates,
+            switch: &switch,
+            shutdown: &shutdown,
+            watch_metrics: &watch_metrics,
+            server_metrics: &server_metrics,
+        };
+        readiness = webhook::start(&webhook, ours, readiness);
+    }
+    if settings.roles.contains(&Role::Controller) {
+        let controller = controller::Controller {
+            client: &client,
+            settings: &settings,
+            switch: &switch,
+            shutdown: &shutdown,
+            watch_metrics: &watch_metrics,
+        };
+        readiness = controller::start(&controller, ours, readiness);
+    }
+
+    let router = admin(Checks::default(), readiness, metrics);
+    let address = settings.admin_address;
+    let server = Server::bind("admin", address, router, Limits::default(), &server_metrics)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
+    // The page that tells how the end is going on lasts the longest.
+    let (drain, stop) = (shutdown.token(Stage::Drain), shutdown.token(Stage::Lease));
+    shutdown.spawn(Stage::Lease, server.serve(drain, stop));
+
+    Ok(match shutdown.run().await? {
+        Ending::InOrder => ExitCode::SUCCESS,
+        Ending::LeftBehind(_) | Ending::AtOnce => ExitCode::FAILURE,
+    })
+}

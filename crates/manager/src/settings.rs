@@ -1,0 +1,119 @@
+//! What a process is told when it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use pillion_api::SetMode;
+use pillion_runtime::telemetry::LogFormat;
+
+/// Looks after the sidecars of a cluster.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "pillion-manager", version)]
+pub struct Settings {
+    /// What this process does; more than one is possible
+    #[arg(required = true, value_enum)]
+    pub roles: Vec<Role>,
+    /// The namespace this installation lives in
+    #[arg(long, env = "POD_NAMESPACE")]
+    pub namespace: String,
+    /// The name of this replica
+    #[arg(long, env = "POD_NAME", default_value = "pillion-manager")]
+    pub name: String,
+    /// A kubeconfig, for a process outside the cluster
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig
+    #[arg(long)]
+    pub context: Option<String>,
+    /// Where reviews are answered
+    #[arg(long, default_value = "0.0.0.0:9443")]
+    pub webhook_address: SocketAddr,
+    /// Where health and metrics are told
+    #[arg(long, default_value = "0.0.0.0:8080")]
+    pub admin_address: SocketAddr,
+    /// The Service by which the API server finds the webhook
+    #[arg(long, default_value = "pillion-webhook")]
+    pub service: String,
+    /// A URL instead of the Service, for a process outside the cluster
+    #[arg(long)]
+    pub webhook_url: Option<http::Uri>,
+    /// Inject; or Observe, which changes no pod and tells what would be changed
+    #[arg(long, default_value = "Inject", value_parser = parse_mode)]
+    pub mode: SetMode,
+    /// Features to switch on or off, such as A=true,B=false
+    #[arg(long, default_value = "")]
+    pub feature_gates: String,
+    /// How lines of log look: text or json
+    #[arg(long, default_value = "text")]
+    pub log_format: LogFormat,
+    /// Which lines of log there are
+    #[arg(long, default_value = "info")]
+    pub log_level: String,
+    /// How long callers are still served after the signal to end
+    #[arg(long, default_value = "12s", value_parser = parse_duration)]
+    pub drain: Duration,
+    /// How long the authority lasts; a new one is made when a third of it is left
+    #[arg(long, default_value = "8760h", value_parser = parse_duration)]
+    pub ca_lifetime: Duration,
+    /// How long the certificate of a replica lasts; a new one is made when a third of it is left
+    #[arg(long, default_value = "24h", value_parser = parse_duration)]
+    pub leaf_lifetime: Duration,
+    /// Evict pods that should carry a sidecar and do not, so that their workload makes them again
+    #[arg(long)]
+    pub recreate_missed: bool,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Answers the API server: injects into pods, checks sets
+    Webhook,
+    /// Looks after sets and pods: status, events, what was missed
+    Controller,
+}
+
+fn parse_mode(text: &str) -> Result<SetMode, String> {
+    match text {
+        "Inject" => Ok(SetMode::Inject),
+        "Observe" => Ok(SetMode::Observe),
+        _ => Err("choose Inject or Observe".to_owned()),
+    }
+}
+
+/// Reads `90s`, `5m`, `24h`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a number and s, m or h, such as 90s".to_owned();
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        for (text, seconds) in [("0s", Ok(0)), ("90s", Ok(90)), ("5m", Ok(300)), ("24h", Ok(86_400))] {
+            assert_eq!(parse_duration(text).map(|duration| duration.as_secs()), seconds);
+        }
+        for text in ["", "s", "5", "5 s", "-5s", "1d", "µ", "99999999999999999999s", "9999999999999999999h"] {
+            assert_eq!(parse_duration(text), Err("write a number and s, m or h, such as 90s".to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_process_may_have_both_roles() {
+        let settings = Settings::parse_from(["pillion-manager", "webhook", "controller", "--namespace", "here"]);
+        assert_eq!(settings.roles, [Role::Webhook, Role::Controller]);
+        assert_eq!(settings.mode, SetMode::Inject);
+    }
+}

@@ -1,0 +1,189 @@
+//! What to do next about the certificates, from what is seen.
+//!
+//! A new authority goes through three states, so that two replicas may be in neighbouring ones at any time:
+//!
+//! | state | in the Secret as | trusted by the API server | signs leaves |
+//! |---|---|---|---|
+//! | prepared | `next` | soon | no |
+//! | settled | `next` | for some time | no |
+//! | current | `tls` | yes | yes |
+//!
+//! What was current stays trusted for as long as any replica may serve with it, and some minutes more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// A prepared authority has to be trusted for this long before it signs: every API server has heard of it then.
+pub const SETTLES: Duration = Duration::from_secs(15);
+/// An authority that does not sign any more is trusted for this long.
+pub const RETIRES: Duration = Duration::from_mins(2);
+/// A certificate that is trusted and none of ours is left in place for this long: another replica may know it.
+pub const STRANGE: Duration = Duration::from_mins(5);
+/// More strange certificates than this are nobody's.
+const MOST_STRANGE: usize = 8;
+
+/// A certificate, as PEM.
+pub type Certificate = String;
+
+/// An authority as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its certificate.
+    pub certificate: Certificate,
+    /// When it ends.
+    pub not_after: Timestamp,
+}
+
+/// What is seen of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What the Secret holds; `None` where it is not there, or is of no use.
+    pub secret: Option<Held>,
+    /// The certificates by which the API server trusts each of our webhooks; `None` where a registration is missing.
+    pub bundles: Option<Vec<BTreeSet<Certificate>>>,
+}
+
+/// What the Secret holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The authority that signs.
+    pub current: Known,
+    /// The one that will.
+    pub next: Option<Known>,
+    /// Whether somebody asked for a new one.
+    pub is_asked_for: bool,
+}
+
+/// What to do about the Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Rest,
+    /// Write one: with the authority this replica serves with, or a new one.
+    Create,
+    /// Add a new authority as the next one.
+    Prepare,
+    /// Make the next one the current one.
+    Promote,
+}
+
+/// What is to be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// About the Secret.
+    pub secret: Step,
+    /// Whether a leaf of the current authority is to be served from now on.
+    pub serve_current: bool,
+    /// What the API server has to trust.
+    pub trust: BTreeSet<Certificate>,
+    /// Whether the API server trusts what this replica serves with.
+    pub is_trusted: bool,
+}
+
+/// What a replica remembers.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    lifetime: Duration,
+    /// The authority of the leaf this replica serves with.
+    serving: Option<Certificate>,
+    /// Authorities it served with before, and until when they are trusted.
+    retired: Vec<(Certificate, Timestamp)>,
+    /// The next authority, and since when it is trusted without a break.
+    settling: Option<(Certificate, Timestamp)>,
+    /// Trusted certificates nobody here knows, and since when they are the same.
+    strange: Option<(BTreeSet<Certificate>, Timestamp)>,
+}
+
+impl Rotation {
+    /// Authorities last so long.
+    pub fn new(lifetime: Duration) -> Self {
+        Self { lifetime, serving: None, retired: Vec::new(), settling: None, strange: None }
+    }
+
+    /// What is to be done now.
+    pub fn next(&mut self, seen: &Seen, now: Timestamp) -> Orders {
+        self.retired.retain(|(_, until)| now < *until);
+        let held = seen.secret.as_ref();
+        let is_trusted = |certificate: &Certificate| {
+            seen.bundles.as_ref().is_some_and(|bundles| bundles.iter().all(|bundle| bundle.contains(certificate)))
+        };
+        self.settle(held.and_then(|held| held.next.as_ref()), &is_trusted, now);
+        let current = held.map(|held| &held.current.certificate);
+        // The first leaf need not wait: nothing is sent here before it is trusted.
+        let serve_current = current.is_some_and(|current| {
+            self.serving.as_ref() != Some(current) && (self.serving.is_none() || is_trusted(current))
+        });
+        if serve_current && let Some(before) = self.serving.take() {
+            self.retired.push((before, add(now, RETIRES)));
+        }
+        if serve_current {
+            self.serving = current.cloned();
+        }
+        Orders {
+            secret: self.secret(held, now),
+            serve_current,
+            trust: self.trust(seen, now),
+            is_trusted: self.serving.as_ref().is_some_and(is_trusted),
+        }
+    }
+
+    fn secret(&self, held: Option<&Held>, now: Timestamp) -> Step {
+        let Some(held) = held else { return Step::Create };
+        match &held.next {
+            Some(next) => {
+                let settled = self.settling.as_ref().filter(|(certificate, _)| *certificate == next.certificate);
+                if settled.is_some_and(|(_, since)| add(*since, SETTLES) <= now) { Step::Promote } else { Step::Rest }
+            }
+            None if held.is_asked_for || add(now, self.lifetime / 3) >= held.current.not_after => Step::Prepare,
+            None => Step::Rest,
+        }
+    }
+
+    fn settle(&mut self, next: Option<&Known>, is_trusted: &impl Fn(&Certificate) -> bool, now: Timestamp) {
+        let trusted = next.map(|next| &next.certificate).filter(|next| is_trusted(next));
+        self.settling = match (trusted, self.settling.take()) {
+            (Some(next), Some((before, since))) if *next == before => Some((before, since)),
+            (Some(next), _) => Some((next.clone(), now)),
+            (None, _) => None,
+        };
+    }
+
+    /// What is ours, and what may be another replica's.
+    fn trust(&mut self, seen: &Seen, now: Timestamp) -> BTreeSet<Certificate> {
+        let mut ours: BTreeSet<Certificate> = self.retired.iter().map(|(certificate, _)| certificate.clone()).collect();
+        ours.extend(self.serving.clone());
+        if let Some(held) = &seen.secret {
+            ours.insert(held.current.certificate.clone());
+            ours.extend(held.next.as_ref().map(|next| next.certificate.clone()));
+        }
+        let trusted: BTreeSet<Certificate> = seen.bundles.iter().flatten().flatten().cloned().collect();
+        let strange: BTreeSet<Certificate> = trusted.difference(&ours).cloned().collect();
+        if strange.is_empty() || strange.len() > MOST_STRANGE {
+            self.strange = None;
+            return ours;
+        }
+        let since = match self.strange.take() {
+            Some((before, since)) if before == strange => since,
+            _ => now,
+        };
+        self.strange = Some((strange.clone(), since));
+        if add(since, STRANGE) > now {
+            ours.extend(strange);
+        }
+        ours
+    }
+
+    /// The authority of the leaf this replica serves with.
+    pub fn serving(&self) -> Option<&Certificate> {
+        self.serving.as_ref()
+    }
+}
+
+fn add(time: Timestamp, duration: Duration) -> Timestamp {
+    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests;

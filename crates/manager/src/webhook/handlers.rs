@@ -1,0 +1,131 @@
+//! One review in, one answer out, counted.
+//!
+//! What is no review is answered 400, and what cannot be answered 500: the API server then does what the registration
+//! says, fails open or closed.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, State};
+use axum::response::{IntoResponse, Response as HttpResponse};
+use axum::routing::post;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use pillion_api::SetMode;
+use pillion_inject::Installation;
+use pillion_runtime::server::Deadline;
+use tracing::{debug, warn};
+
+use super::events::RefusalEvents;
+use super::metrics::{About, AdmissionMetrics, Answered};
+use super::view::View;
+use crate::admission::pods::{self, Answer, Question};
+use crate::admission::{Request, Response, Unreadable, sets};
+use crate::names;
+use crate::switch::Switch;
+
+/// What the handlers need to know.
+#[derive(Clone)]
+pub struct Handlers {
+    pub(super) view: View,
+    pub(super) switch: Switch,
+    pub(super) metrics: AdmissionMetrics,
+    pub(super) events: RefusalEvents,
+    pub(super) mode: SetMode,
+    pub(super) namespace: Arc<str>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Unreadable(#[from] Unreadable),
+    #[error("{0}")]
+    Lookup(#[from] super::view::LookupError),
+}
+
+/// The paths the API server calls.
+pub fn router(handlers: Handlers) -> Router {
+    Router::new()
+        .route(names::POD_PATH, post(review_pod))
+        .route(names::SET_PATH, post(review_set))
+        .with_state(Arc::new(handlers))
+}
+
+async fn review_pod(
+    State(handlers): State<Arc<Handlers>>,
+    Extension(deadline): Extension<Deadline>,
+    body: Bytes,
+) -> HttpResponse {
+    let began = Instant::now();
+    let answered = handlers.pod(&body, deadline).await;
+    handlers.finish(About::Pods, began, answered)
+}
+
+async fn review_set(State(handlers): State<Arc<Handlers>>, body: Bytes) -> HttpResponse {
+    let began = Instant::now();
+    let answered = handlers.set(&body);
+    handlers.finish(About::Sidecarsets, began, answered)
+}
+
+impl Handlers {
+    async fn pod(&self, body: &[u8], deadline: Deadline) -> Result<(Response, String), Failure> {
+        let request = Request::parse(body)?;
+        let uid = request.uid.to_string();
+        if !pods::is_creation(&request) {
+            return Ok((Response::allowed(), uid));
+        }
+        let namespace = self.view.namespace(&request.namespace, deadline.remaining()).await?;
+        let sets = self.view.sets();
+        let installation =
+            Installation { mode: self.mode, is_off: self.switch.is_off(), own_namespace: Some(&self.namespace) };
+        let Answer { response, outcomes, refusal } =
+            pods::review(&request, Question { sets: &sets, namespace: &namespace, installation })?;
+        for (outcome, reason) in outcomes {
+            self.metrics.decided(outcome, reason);
+        }
+        if let Some(refusal) = refusal
+            && request.dry_run != Some(true)
+        {
+            debug!(namespace = &*request.namespace, set = refusal.set, code = refusal.reason.code(), "refused a pod");
+            self.events.tell(&request.namespace, refusal);
+        }
+        Ok((response, uid))
+    }
+
+    fn set(&self, body: &[u8]) -> Result<(Response, String), Failure> {
+        let request = Request::parse(body)?;
+        let uid = request.uid.to_string();
+        if !sets::is_write(&request) {
+            return Ok((Response::allowed(), uid));
+        }
+        Ok((sets::review(&request, &self.view.sets())?, uid))
+    }
+
+    fn finish(&self, about: About, began: Instant, answered: Result<(Response, String), Failure>) -> HttpResponse {
+        let (answer, http) = match answered {
+            Ok((response, uid)) => {
+                let answer = match &response {
+                    response if !response.is_allowed() => Answered::Refused,
+                    response if response.is_patch() => Answered::Patched,
+                    _ => Answered::Allowed,
+                };
+                (answer, ([(CONTENT_TYPE, "application/json")], response.to_bytes(&uid)).into_response())
+            }
+            Err(failure @ Failure::Unreadable(_)) => (Answered::Failed, failed(StatusCode::BAD_REQUEST, &failure)),
+            Err(failure @ Failure::Lookup(_)) => {
+                (Answered::Failed, failed(StatusCode::INTERNAL_SERVER_ERROR, &failure))
+            }
+        };
+        self.metrics.answered(about, answer, began.elapsed());
+        http
+    }
+}
+
+fn failed(status: StatusCode, failure: &dyn Display) -> HttpResponse {
+    warn!(%failure, "cannot answer a review");
+    (status, format!("{failure}\n")).into_response()
+}

@@ -1,0 +1,92 @@
+//! The webhook from its first watch to its last answer.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use kube::Client;
+use pillion_runtime::gates::Gates;
+use pillion_runtime::server::{Limits, Server, ServerMetrics};
+use pillion_runtime::shutdown::{Shutdown, Stage};
+use pillion_runtime::telemetry::Checks;
+use pillion_runtime::watch::WatchMetrics;
+use prometheus_client::registry::Registry;
+use tracing::info;
+
+use super::authority::Keeper;
+use super::events::RefusalEvents;
+use super::handlers::{Handlers, router};
+use super::metrics::AdmissionMetrics;
+use super::view::View;
+use crate::events::{EventMetrics, Events};
+use crate::gates::POD_WEBHOOK;
+use crate::settings::Settings;
+use crate::switch::Switch;
+
+/// What the webhook shares with the rest of the process.
+pub struct Webhook<'a> {
+    /// To the API server.
+    pub client: &'a Client,
+    /// What the process was told.
+    pub settings: &'a Arc<Settings>,
+    /// Which features are on.
+    pub gates: &'a Gates,
+    /// Whether injection is switched off.
+    pub switch: &'a Switch,
+    /// The end.
+    pub shutdown: &'a Shutdown,
+    /// Metrics of watches.
+    pub watch_metrics: &'a WatchMetrics,
+    /// Metrics of servers.
+    pub server_metrics: &'a ServerMetrics,
+}
+
+/// Starts the webhook; gives the checks by which it is ready.
+pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
+    let Webhook { client, settings, gates, switch, shutdown, watch_metrics, server_metrics } = *webhook;
+    let (view, view_driver) = View::watch(client, watch_metrics);
+    let (events, events_driver) =
+        Events::new(client.clone(), "webhook", &settings.name, EventMetrics::register(registry));
+    let (keeper, certificates, keeper_driver) =
+        Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), watch_metrics, registry);
+    let handlers = Handlers {
+        view: view.clone(),
+        switch: switch.clone(),
+        metrics: AdmissionMetrics::register(registry),
+        events: RefusalEvents(events),
+        mode: settings.mode,
+        namespace: settings.namespace.as_str().into(),
+    };
+    // Reviews are answered to the last, so what they are answered from lives as long.
+    let stop = shutdown.token(Stage::Controllers);
+    shutdown.spawn(Stage::Controllers, async move {
+        stop.run_until_cancelled(async { tokio::join!(view_driver, events_driver) }).await;
+    });
+    // From the beginning of the end others look after the registrations: this replica may be going because they are.
+    let drain = shutdown.token(Stage::Drain);
+    shutdown.spawn(Stage::Servers, async move {
+        drain.run_until_cancelled(async { tokio::join!(keeper_driver, keeper.run()) }).await;
+    });
+    let mut first = certificates.clone();
+    let (address, server_metrics, ends) = (settings.webhook_address, server_metrics.clone(), shutdown.clone());
+    let (drain, stop) = (shutdown.token(Stage::Drain), shutdown.token(Stage::Servers));
+    shutdown.spawn(Stage::Servers, async move {
+        let serving = async {
+            let Some(certificate) = stop.run_until_cancelled(first.first()).await else { return Ok(()) };
+            let server = Server::bind("webhook", address, router(handlers), Limits::default(), &server_metrics)
+                .await
+                .with_context(|| format!("cannot listen on {address}"))?
+                .with_tls(&certificate)?;
+            info!(%address, "answering reviews");
+            server.serve(drain, stop.clone()).await;
+            Result::<()>::Ok(())
+        };
+        if let Err(error) = serving.await {
+            ends.begin(&format!("{error:#}"));
+        }
+    });
+    let (sets, switch) = (view, switch.store().clone());
+    readiness
+        .with("sets and namespaces", move || sets.check_complete())
+        .with("switch", move || switch.check_complete())
+        .with("certificate", move || certificates.check_trusted())
+}
