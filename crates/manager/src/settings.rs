@@ -52,7 +52,7 @@ pub struct Settings {
     #[arg(long, default_value = "info")]
     pub log_level: String,
     /// How long callers are still served after the signal to end
-    #[arg(long, default_value = "12s", value_parser = parse_duration)]
+    #[arg(long, default_value = "12s", value_parser = parse_duration, overrides_with = "drain")]
     pub drain: Duration,
     /// How long the authority lasts; a new one is made when a third of it is left
     #[arg(long, default_value = "8760h", value_parser = parse_duration)]
