@@ -8,18 +8,16 @@
 //! | settled | `next` | for some time | no |
 //! | current | `tls` | yes | yes |
 //!
-//! What was current stays trusted for as long as any replica may serve with it, and some minutes more.
+//! What was current stays trusted for as long as any replica serves with it, and some minutes more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 /// A prepared authority has to be trusted for this long before it signs: every API server has heard of it then.
 pub const SETTLES: Duration = Duration::from_secs(15);
-/// An authority that does not sign any more is trusted for this long.
-pub const RETIRES: Duration = Duration::from_mins(2);
-/// A certificate that is trusted and none of ours is left in place for this long: another replica may know it.
+/// A certificate that is trusted and that this replica does not need is left in place for this long: another may need it.
 pub const STRANGE: Duration = Duration::from_mins(5);
 /// More strange certificates than this are nobody's.
 const MOST_STRANGE: usize = 8;
@@ -88,36 +86,27 @@ pub struct Rotation {
     lifetime: Duration,
     /// The authority of the leaf this replica serves with.
     serving: Option<Certificate>,
-    /// Authorities it served with before, and until when they are trusted.
-    retired: Vec<(Certificate, Timestamp)>,
-    /// The next authority, and since when it is trusted without a break.
-    settling: Option<(Certificate, Timestamp)>,
-    /// Trusted certificates nobody here knows, and since when they are the same.
+    /// What the API server trusts, and since when without a break.
+    trusted: BTreeMap<Certificate, Timestamp>,
+    /// Trusted certificates this replica does not need, and since when they are the same.
     strange: Option<(BTreeSet<Certificate>, Timestamp)>,
 }
 
 impl Rotation {
     /// Authorities last so long.
     pub fn new(lifetime: Duration) -> Self {
-        Self { lifetime, serving: None, retired: Vec::new(), settling: None, strange: None }
+        Self { lifetime, serving: None, trusted: BTreeMap::new(), strange: None }
     }
 
     /// What is to be done now.
     pub fn next(&mut self, seen: &Seen, now: Timestamp) -> Orders {
-        self.retired.retain(|(_, until)| now < *until);
         let held = seen.secret.as_ref();
-        let is_trusted = |certificate: &Certificate| {
-            seen.bundles.as_ref().is_some_and(|bundles| bundles.iter().all(|bundle| bundle.contains(certificate)))
-        };
-        self.settle(held.and_then(|held| held.next.as_ref()), &is_trusted, now);
+        self.look_at(seen.bundles.as_deref(), now);
         let current = held.map(|held| &held.current.certificate);
         // The first leaf need not wait: nothing is sent here before it is trusted.
         let serve_current = current.is_some_and(|current| {
-            self.serving.as_ref() != Some(current) && (self.serving.is_none() || is_trusted(current))
+            self.serving.as_ref() != Some(current) && (self.serving.is_none() || self.has_settled(current, now))
         });
-        if serve_current && let Some(before) = self.serving.take() {
-            self.retired.push((before, add(now, RETIRES)));
-        }
         if serve_current {
             self.serving = current.cloned();
         }
@@ -125,35 +114,38 @@ impl Rotation {
             secret: self.secret(held, now),
             serve_current,
             trust: self.trust(seen, now),
-            is_trusted: self.serving.as_ref().is_some_and(is_trusted),
+            is_trusted: self.serving.as_ref().is_some_and(|serving| self.trusted.contains_key(serving)),
         }
     }
 
     fn secret(&self, held: Option<&Held>, now: Timestamp) -> Step {
         let Some(held) = held else { return Step::Create };
         match &held.next {
-            Some(next) => {
-                let settled = self.settling.as_ref().filter(|(certificate, _)| *certificate == next.certificate);
-                if settled.is_some_and(|(_, since)| add(*since, SETTLES) <= now) { Step::Promote } else { Step::Rest }
-            }
+            Some(next) if self.has_settled(&next.certificate, now) => Step::Promote,
+            Some(_) => Step::Rest,
             None if held.is_asked_for || add(now, self.lifetime / 3) >= held.current.not_after => Step::Prepare,
             None => Step::Rest,
         }
     }
 
-    fn settle(&mut self, next: Option<&Known>, is_trusted: &impl Fn(&Certificate) -> bool, now: Timestamp) {
-        let trusted = next.map(|next| &next.certificate).filter(|next| is_trusted(next));
-        self.settling = match (trusted, self.settling.take()) {
-            (Some(next), Some((before, since))) if *next == before => Some((before, since)),
-            (Some(next), _) => Some((next.clone(), now)),
-            (None, _) => None,
+    /// Whether every API server has heard that this certificate is to be trusted.
+    fn has_settled(&self, certificate: &Certificate, now: Timestamp) -> bool {
+        self.trusted.get(certificate).is_some_and(|since| add(*since, SETTLES) <= now)
+    }
+
+    fn look_at(&mut self, bundles: Option<&[BTreeSet<Certificate>]>, now: Timestamp) {
+        let everywhere = |certificate: &&Certificate| {
+            bundles.is_some_and(|bundles| bundles.iter().all(|bundle| bundle.contains(*certificate)))
         };
+        let all = bundles.into_iter().flatten().flatten();
+        let before = std::mem::take(&mut self.trusted);
+        let since = |certificate: &Certificate| before.get(certificate).copied().unwrap_or(now);
+        self.trusted = all.filter(everywhere).map(|certificate| (certificate.clone(), since(certificate))).collect();
     }
 
     /// What is ours, and what may be another replica's.
     fn trust(&mut self, seen: &Seen, now: Timestamp) -> BTreeSet<Certificate> {
-        let mut ours: BTreeSet<Certificate> = self.retired.iter().map(|(certificate, _)| certificate.clone()).collect();
-        ours.extend(self.serving.clone());
+        let mut ours: BTreeSet<Certificate> = self.serving.iter().cloned().collect();
         if let Some(held) = &seen.secret {
             ours.insert(held.current.certificate.clone());
             ours.extend(held.next.as_ref().map(|next| next.certificate.clone()));
