@@ -122,9 +122,8 @@ impl Rotation {
         let Some(held) = held else { return Step::Create };
         match &held.next {
             Some(next) if self.has_settled(&next.certificate, now) => Step::Promote,
-            Some(_) => Step::Rest,
             None if held.is_asked_for || add(now, self.lifetime / 3) >= held.current.not_after => Step::Prepare,
-            None => Step::Rest,
+            Some(_) | None => Step::Rest,
         }
     }
 

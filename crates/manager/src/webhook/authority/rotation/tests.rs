@@ -127,8 +127,16 @@ struct Cluster {
     secret_version: u32,
     bundles: Vec<BTreeSet<Certificate>>,
     /// What was, for replicas and API servers that have not heard of what is.
-    past: Vec<(i64, Option<Held>, u32, Vec<BTreeSet<Certificate>>)>,
+    past: Vec<Moment>,
     made: u32,
+}
+
+#[derive(Clone)]
+struct Moment {
+    time: i64,
+    secret: Option<Held>,
+    secret_version: u32,
+    bundles: Vec<BTreeSet<Certificate>>,
 }
 
 struct Replica {
@@ -146,13 +154,15 @@ impl Cluster {
     }
 
     fn remember(&mut self, now: i64) {
-        self.past.push((now, self.secret.clone(), self.secret_version, self.bundles.clone()));
+        let Self { secret, secret_version, bundles, .. } = &*self;
+        let moment =
+            Moment { time: now, secret: secret.clone(), secret_version: *secret_version, bundles: bundles.clone() };
+        self.past.push(moment);
     }
 
-    fn as_of(&self, time: i64) -> (Option<Held>, u32, Vec<BTreeSet<Certificate>>) {
-        let found = self.past.iter().rev().find(|(at, ..)| *at <= time).or(self.past.first());
-        let (_, secret, version, bundles) = found.expect("there is a past").clone();
-        (secret, version, bundles)
+    fn as_of(&self, time: i64) -> Moment {
+        let found = self.past.iter().rev().find(|moment| moment.time <= time).or(self.past.first());
+        found.expect("there is a past").clone()
     }
 
     fn authority(&mut self, now: i64) -> Known {
@@ -162,7 +172,7 @@ impl Cluster {
 
     /// One round of a replica, as the keeper does it.
     fn round(&mut self, replica: &mut Replica, now: i64) {
-        let (secret, version, bundles) = self.as_of(now - replica.lag);
+        let Moment { secret, secret_version: version, bundles, .. } = self.as_of(now - replica.lag);
         let orders = replica.rotation.next(&Seen { secret: secret.clone(), bundles: Some(bundles.clone()) }, at(now));
         let is_unchanged = self.secret_version == version;
         match (orders.secret, secret.clone()) {
@@ -207,7 +217,6 @@ proptest! {
         let mut replicas: Vec<Replica> = lags.iter().map(|(lag, pace)| replica(*lag, *pace)).collect();
         let mut were_ready = vec![false; replicas.len()];
         for now in 0..2_400i64 {
-            cluster.remember(now);
             for (when, what) in &disturbances {
                 if *when != now {
                     continue;
@@ -239,14 +248,13 @@ proptest! {
                     }
                 }
             }
-            cluster.past.last_mut().expect("just remembered").1.clone_from(&cluster.secret);
-            cluster.past.last_mut().expect("just remembered").2 = cluster.secret_version;
+            cluster.remember(now);
             for replica in &mut replicas {
                 if now % replica.pace == 0 {
                     cluster.round(replica, now);
                 }
             }
-            let (_, _, heard) = cluster.as_of(now - api_server_lag);
+            let heard = cluster.as_of(now - api_server_lag).bundles;
             for (position, replica) in replicas.iter().enumerate() {
                 let Some(serving) = replica.rotation.serving() else { continue };
                 let is_trusted = heard.iter().all(|bundle| bundle.contains(serving));
