@@ -3,16 +3,20 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
+//! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+mod caller;
 pub mod fixture;
 pub mod manager;
 pub mod pods;
+pub mod programs;
 mod scene;
 mod webhook;
 
+pub use caller::{Caller, Connection};
 pub use manager::Manager;
 pub use scene::Scene;
 pub use webhook::Webhook;

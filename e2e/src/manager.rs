@@ -14,6 +14,8 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::programs;
+
 /// How long the manager may take to come up or to end.
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -61,7 +63,7 @@ impl Manager {
         let admin = free_port(Ipv4Addr::LOCALHOST).await?;
         let log = cluster.logs().join(format!("manager-{}.log", admin.port()));
         let output = File::create(&log)?;
-        let child = Command::new(program()?)
+        let child = Command::new(programs::path("pillion-manager")?)
             .args(roles)
             .args(["--namespace", NAMESPACE, "--name", &format!("replica-{}", admin.port())])
             .args(["--webhook-address", &webhook.to_string(), "--webhook-url", &format!("https://{webhook}")])
@@ -176,14 +178,4 @@ impl Drop for Manager {
 /// A port that was free a moment ago.
 pub async fn free_port(host: Ipv4Addr) -> Result<SocketAddr> {
     Ok(TcpListener::bind((host, 0)).await?.local_addr()?)
-}
-
-/// The program beside the running test.
-fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("pillion-manager"));
-    beside
-        .into_iter()
-        .find(|path| path.is_file())
-        .context("pillion-manager is not built: run the tests with `just e2e`")
 }

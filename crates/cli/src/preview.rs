@@ -80,7 +80,7 @@ impl<'g> Subject<'g> {
             let what = told.split_once(" at line ").map_or(told.as_str(), |(what, _)| what);
             format!("{}: {}: the labels cannot be read: {what}", self.file, self.title())
         })?;
-        let matching = self.given.sets.matching(head.labels(), &self.namespace);
+        let matching = self.given.sets.of_pod(&head, &self.namespace);
         let candidates = matching.into_iter().map(|set| Candidate::latest(set));
         let decision = inject(&self.pod, &self.namespace, candidates, Installation::default());
         let label = |key: &str| self.pod["metadata"]["labels"].get(key).and_then(Value::as_str);

@@ -40,7 +40,7 @@ fn set(name: &str, app: &str) -> Meaning {
 /// What the webhook does with the bytes of a pod.
 fn answer(pod: &[u8], sets: &SetIndex, namespace: &Namespace) -> Option<Vec<u8>> {
     let head = PodHead::parse(pod).expect("the pod is JSON");
-    let matching = sets.matching(head.labels(), namespace);
+    let matching = sets.of_pod(&head, namespace);
     if matching.is_empty() && !head.is_marked() {
         return None;
     }

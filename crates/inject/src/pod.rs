@@ -1,7 +1,7 @@
 //! Sight of a pod: what matching reads from its bytes, and what injecting reads from its JSON.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::marks;
+use crate::record::Record;
 
 /// What of a pod decides which sets match it, read from its bytes without reading the rest.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +23,7 @@ struct Metadata<'a> {
     #[serde(borrow, default)]
     labels: Option<Labels<'a>>,
     #[serde(default)]
-    annotations: Option<Keys>,
+    annotations: Option<OwnAnnotations>,
 }
 
 impl<'a> PodHead<'a> {
@@ -38,8 +39,22 @@ impl<'a> PodHead<'a> {
 
     /// Whether it carries marks only we may write. They must be judged even if no set matches.
     pub fn is_marked(&self) -> bool {
-        let annotations = self.metadata.as_ref().and_then(|metadata| metadata.annotations.as_ref());
-        annotations.is_some_and(|keys| keys.marked) || self.labels().iter().any(|(key, _)| key == marks::INJECTED_LABEL)
+        self.annotations().is_some_and(|own| own.is_marked)
+            || self.labels().iter().any(|(key, _)| key == marks::INJECTED_LABEL)
+    }
+
+    /// What was decided when the pod was reviewed before.
+    pub(crate) fn record(&self) -> Option<Record> {
+        Record::parse(self.annotations()?.decision.as_deref()?)
+    }
+
+    /// The names of the sets that were applied before.
+    pub(crate) fn applied_sets(&self) -> BTreeSet<String> {
+        marks::names(self.annotations().and_then(|own| own.applied.as_deref()).as_ref())
+    }
+
+    fn annotations(&self) -> Option<&OwnAnnotations> {
+        self.metadata.as_ref()?.annotations.as_ref()
     }
 }
 
@@ -72,28 +87,38 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
     }
 }
 
-/// What the keys of the annotations tell.
+/// What of the annotations is ours.
 #[derive(Debug, Default)]
-struct Keys {
-    marked: bool,
+struct OwnAnnotations {
+    is_marked: bool,
+    decision: Option<String>,
+    applied: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Keys {
+impl<'de> Deserialize<'de> for OwnAnnotations {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Seen;
         impl<'de> Visitor<'de> for Seen {
-            type Value = Keys;
+            type Value = OwnAnnotations;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("annotations")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut marked = false;
-                while let Some((Text(key), IgnoredAny)) = map.next_entry()? {
-                    marked |= key == marks::DECISION || key == marks::CONTAINERS;
+                let mut own = OwnAnnotations::default();
+                let text = |value: Value| value.as_str().map(str::to_owned);
+                while let Some(Text(key)) = map.next_key()? {
+                    own.is_marked |= key == marks::DECISION || key == marks::CONTAINERS;
+                    match &*key {
+                        marks::DECISION => own.decision = text(map.next_value()?),
+                        marks::INJECTED_SETS => own.applied = text(map.next_value()?),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
                 }
-                Ok(Keys { marked })
+                Ok(own)
             }
         }
         deserializer.deserialize_map(Seen)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pillion_api::{Condition, Meaning, NAMESPACE_NAME_LABEL, Namespaces, Selector};
 
 use crate::namespace::Namespace;
+use crate::pod::PodHead;
 
 /// All sets of a cluster, by name, ready to be matched. Adding or removing one does not touch the others.
 #[derive(Clone, Debug, Default)]
@@ -150,6 +151,35 @@ impl SetIndex {
     /// All sets, in the order of their names.
     pub fn sets(&self) -> impl ExactSizeIterator<Item = &Arc<Meaning>> {
         self.sets.values().map(|placed| &placed.set)
+    }
+
+    /// The sets to be asked about a pod, in the order of their names: those that match it.
+    ///
+    /// The API server sends a pod again after others have changed it, and labels that sets added would then bring more
+    /// sets, or take some away. So a pod that was reviewed before is asked about as if it came without them.
+    pub fn of_pod(&self, pod: &PodHead<'_>, namespace: &Namespace) -> Vec<&Arc<Meaning>> {
+        let labels = pod.labels();
+        // What was cut off a record may have matched.
+        let Some(record) = pod.record().filter(|record| record.cut < 2) else {
+            return self.matching(labels, namespace);
+        };
+        let applied = pod.applied_sets();
+        let added: BTreeMap<&String, &String> =
+            applied.iter().filter_map(|name| self.get(name)).flat_map(|set| &set.template.labels).collect();
+        let is_added = |key: &str, value: &str| added.iter().any(|(own, with)| *own == key && *with == value);
+        let (ours, before): (Vec<_>, Vec<_>) =
+            labels.iter().map(|(key, value)| (&**key, &**value)).partition(|(key, value)| is_added(key, value));
+        let found = self.matching(labels, namespace);
+        if ours.is_empty() {
+            return found;
+        }
+        // The pod may have had the label before, too. Where it makes the difference, the record tells.
+        let mut sets: BTreeMap<&str, (usize, &Arc<Meaning>)> = BTreeMap::new();
+        for set in found.into_iter().chain(self.matching(&before, namespace)) {
+            sets.entry(&set.name).or_insert((0, set)).0 += 1;
+        }
+        let is_asked = |name: &str, times: usize| times == 2 || record.sets.contains_key(name);
+        sets.into_iter().filter(|(name, (times, _))| is_asked(name, *times)).map(|(_, (_, set))| set).collect()
     }
 
     /// The sets whose selectors match a pod with these labels in this namespace, in the order of their names.

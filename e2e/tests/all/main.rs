@@ -8,6 +8,7 @@ mod inject_crd;
 mod inject_pod_security;
 mod inject_server_defaults;
 mod inject_templates;
+mod inject_twin_own_bed;
 mod inject_webhook_own_bed;
 #[expect(dead_code, reason = "what our own code says of a pod is for its own tests")]
 #[path = "../../../crates/inject/src/pod_security/table.rs"]

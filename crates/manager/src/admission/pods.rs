@@ -66,7 +66,7 @@ pub fn is_creation(request: &Request<'_>) -> bool {
 pub fn review(request: &Request<'_>, question: Question<'_>) -> Result<Answer, Unreadable> {
     let object = request.object()?;
     let head = PodHead::parse(object.as_bytes())?;
-    let sets = question.sets.matching(head.labels(), question.namespace);
+    let sets = question.sets.of_pod(&head, question.namespace);
     if sets.is_empty() && !head.is_marked() {
         return Ok(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None });
     }

@@ -17,7 +17,7 @@ use pillion_runtime::watch::{Freshness, Key, Selection, Store, WatchMetrics, wat
 use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 /// What reviews are answered from. Clones see the same.
 #[derive(Clone)]
@@ -130,7 +130,7 @@ impl View {
                 sets.remove(&key.name);
             }
         }
-        info!(sets = sets.sets().len(), "sets compiled");
+        debug!(sets = sets.sets().len(), "sets compiled");
         self.sets.store(Arc::new(sets));
     }
 }

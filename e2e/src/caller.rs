@@ -1,0 +1,69 @@
+//! Calls a webhook as the API server does: HTTP/1.1 over TLS, on a connection that is kept.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::manager::NAMESPACE;
+
+/// A caller that trusts the manager's authority.
+#[derive(Clone)]
+pub struct Caller {
+    address: SocketAddr,
+    tls: TlsConnector,
+}
+
+/// One kept connection.
+pub struct Connection {
+    address: SocketAddr,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Caller {
+    /// Reads the authority from its Secret.
+    pub async fn new(client: &Client, address: SocketAddr) -> Result<Self> {
+        let secret = Api::<Secret>::namespaced(client.clone(), NAMESPACE).get("pillion-webhook-ca").await?;
+        let data = secret.data.context("the Secret is empty")?;
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&data.get("tls.crt").context("no tls.crt")?.0)?)?;
+        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        Ok(Self { address, tls: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// Opens a connection.
+    pub async fn connect(&self) -> Result<Connection> {
+        let stream = TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let stream = self.tls.connect(ServerName::from(self.address.ip()), stream).await?;
+        let (sender, driver) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(driver);
+        Ok(Connection { address: self.address, sender })
+    }
+}
+
+impl Connection {
+    /// Posts a body; gives the status and the body of the answer.
+    pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Result<(u16, Bytes)> {
+        self.sender.ready().await?;
+        let request = Request::post(format!("{path}?timeout=3s"))
+            .header("Host", self.address.to_string())
+            .header("Content-Type", "application/json")
+            .body(Full::new(body.into()))?;
+        let response = self.sender.send_request(request).await?;
+        let status = response.status().as_u16();
+        Ok((status, response.into_body().collect().await?.to_bytes()))
+    }
+}
