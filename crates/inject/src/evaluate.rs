@@ -316,7 +316,8 @@ pub(crate) fn service_account<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     field("serviceAccountName").or_else(|| field("serviceAccount"))
 }
 
-fn mounted(container: &Map<String, Value>) -> impl Iterator<Item = &str> {
+/// The names of the volumes that a container mounts.
+pub(crate) fn mounted(container: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let lists = ["volumeMounts", "volumeDevices"].into_iter();
     lists.flat_map(|list| items(container, list)).filter_map(|item| text(item, "name"))
 }

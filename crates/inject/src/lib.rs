@@ -4,6 +4,7 @@
 //! - [`inject`]: asks each [`Candidate`], and makes a [`Decision`]: one [`Verdict`] per set, and one JSON patch.
 //! - [`Record`]: what of it the pod carries, so that anyone can be told later.
 //! - [`mismatch`]: why a set does not match.
+//! - [`Edit`]: what changing a set would do to a pod; [`Impact`]: to all of them.
 //! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
 //! - [`pod_of`], [`fill_in`]: the pod a workload would create, and what the API server does to it before it asks us.
 //! - [`effective_requests`], [`qos_class`]: what a pod asks of a node, before and after.
@@ -17,6 +18,7 @@ mod apply;
 mod claims;
 mod decision;
 mod evaluate;
+mod impact;
 mod inject;
 pub mod marks;
 mod matching;
@@ -32,9 +34,11 @@ mod set_index;
 mod sidecar;
 mod size;
 mod templates;
+mod uninjected;
 mod volume;
 
 pub use decision::{Decision, Outcome, Size, Verdict, Warning};
+pub use impact::{Cause, Counts, Edit, Effect, Example, Impact, Subject};
 pub use inject::{Candidate, Choice, Installation, inject};
 pub use matching::{Mismatch, asked_for, mismatch};
 pub use namespace::Namespace;

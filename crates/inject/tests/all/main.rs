@@ -12,6 +12,7 @@ mod asking;
 mod clashes;
 mod defects;
 mod failure_policy;
+mod impact;
 mod index;
 mod laws;
 mod marks;
