@@ -5,6 +5,7 @@
 //! - `render`: the pods that workloads would become, and why.
 //! - `lint`: what is wrong with sets, with the place in the file.
 //! - `test`: whether they become what is expected.
+//! - `why`: why a pod of a cluster is as it is.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
@@ -20,14 +21,17 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod diagnostic;
 mod expr;
+mod installation;
 mod layout;
 mod lint;
+mod live;
 mod manifest;
 mod pod_diff;
 mod preview;
 mod render;
 mod sidecar_sets;
 mod test;
+mod why;
 mod yaml_text;
 
 /// Look after the sidecars of a Kubernetes cluster.
@@ -49,6 +53,8 @@ enum Verb {
     Lint(lint::Arguments),
     /// Compare the pods that workloads would become with those that are expected.
     Test(test::Arguments),
+    /// Explain why pods of a cluster have or lack their sidecars.
+    Why(why::Arguments),
 }
 
 /// How results are written.
@@ -68,6 +74,8 @@ enum Ending {
     Fine,
     /// Something was found, and said: status 1.
     Finding,
+    /// There is no cluster, and that was said: status 3.
+    NoCluster,
 }
 
 /// Where a verb writes.
@@ -78,7 +86,7 @@ struct Streams<'a> {
     err: &'a mut dyn Write,
 }
 
-/// The program: 0 fine, 1 a finding, 2 wrong usage.
+/// The program: 0 fine, 1 a finding, 2 wrong usage, 3 no cluster.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Takes colours out unless a person looks at them and wants them.
@@ -90,10 +98,12 @@ pub fn main() -> ExitCode {
         Verb::Render(arguments) => render::run(&arguments, &mut streams),
         Verb::Lint(arguments) => lint::run(&arguments, &mut streams),
         Verb::Test(arguments) => test::run(&arguments, &mut streams),
+        Verb::Why(arguments) => why::run(&arguments, &mut streams),
     };
     match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,
         Ok(Ending::Finding) => ExitCode::from(1),
+        Ok(Ending::NoCluster) => ExitCode::from(3),
         // `pillion … | head`: whoever reads has enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -105,8 +115,13 @@ pub fn main() -> ExitCode {
 
 /// An error with all that led to it.
 fn chain(error: &dyn Error) -> String {
-    let causes = iter::successors(Some(error), |&error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let causes = iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
+    causes.fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        // Errors of others repeat what led to them.
+        before if before.contains(&cause) => told,
+        before => format!("{before}: {cause}"),
+    })
 }
 
 #[cfg(test)]

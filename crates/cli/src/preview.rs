@@ -1,13 +1,13 @@
-//! What would become of a pod, from files alone: the functions of the webhook on what the API server would show it.
+//! What would become of a pod: the functions of the webhook on what the API server would show it.
 //!
-//! - [`Given`]: what files say of a cluster: workloads, sets, namespaces, limit ranges.
+//! - [`Given`]: what is known of a cluster: workloads, sets, namespaces, limit ranges.
 //! - [`Subject`]: a pod as the webhook would see it.
 //! - [`Preview`]: what each set decides about it, and what follows.
 
 use pillion_api::{Meaning, RevisionReference};
 use pillion_inject::{
-    Candidate, Decision, Filled, Installation, LimitRange, Mismatch, Namespace, Origin, Outcome, PodHead, Unreadable,
-    Verdict, WorkloadPod, fill_in, inject, mismatch,
+    Candidate, Decision, Filled, LimitRange, Mismatch, Namespace, Origin, Outcome, PodHead, Unreadable, Verdict,
+    WorkloadPod, fill_in, inject, mismatch,
 };
 use serde_json::Value;
 
@@ -19,7 +19,8 @@ mod why;
 pub(crate) use effect::Effect;
 pub(crate) use given::{Given, Role, Trouble};
 pub(crate) use json::json;
-pub(crate) use why::why;
+pub(crate) use json::size as json_of_size;
+pub(crate) use why::{computed, explained, filled_in, table, why};
 
 /// A pod before any set is asked, as the API server would send it.
 pub(crate) struct Subject<'g> {
@@ -82,7 +83,7 @@ impl<'g> Subject<'g> {
         })?;
         let matching = self.given.sets.of_pod(&head, &self.namespace);
         let candidates = matching.into_iter().map(|set| Candidate::latest(set));
-        let decision = inject(&self.pod, &self.namespace, candidates, Installation::default());
+        let decision = inject(&self.pod, &self.namespace, candidates, self.given.facts.installation());
         let label = |key: &str| self.pod["metadata"]["labels"].get(key).and_then(Value::as_str);
         let others = self.given.sets.sets().map(AsRef::as_ref);
         let mismatches =

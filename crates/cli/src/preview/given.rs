@@ -1,4 +1,4 @@
-//! What files say of a cluster.
+//! What files, or its API server, say of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -9,6 +9,7 @@ use pillion_api::FieldPath;
 use pillion_inject::{LimitRange, Namespace, SetIndex, WorkloadPod, pod_of};
 use serde_json::Value;
 
+use crate::installation::Facts;
 use crate::manifest::Manifest;
 use crate::sidecar_sets::{is_set, judged};
 use crate::test::SUITE;
@@ -25,6 +26,8 @@ pub(crate) struct Given {
     pub(crate) sets: SetIndex,
     /// What a person should know about the files.
     pub(crate) notes: Vec<String>,
+    /// What holds for all pods.
+    pub(crate) facts: Facts,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Labels of all namespaces, whatever else they have.
     labels: BTreeMap<String, String>,
@@ -62,6 +65,16 @@ impl Given {
             given.notes.extend(left_out_note(&left_out, *role));
         }
         if errors.is_empty() { Ok(given) } else { Err(Trouble::InvalidSets(errors)) }
+    }
+
+    /// What a cluster has.
+    pub(crate) fn of_cluster(
+        sets: SetIndex,
+        namespaces: BTreeMap<String, BTreeMap<String, String>>,
+        limit_ranges: Vec<LimitRange>,
+        facts: Facts,
+    ) -> Self {
+        Self { sets, facts, namespaces, limit_ranges, ..Self::default() }
     }
 
     /// Gives every namespace these labels besides its own.

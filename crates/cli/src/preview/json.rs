@@ -42,7 +42,8 @@ fn verdict(set: &str, said: &Said<'_, '_>) -> Value {
     }
 }
 
-fn size(size: &Size<'_>) -> Value {
+/// An amount, and how it came about.
+pub(crate) fn size(size: &Size<'_>) -> Value {
     let resource = size.field.resource;
     let steps = size.program.explain(size.input).map(|explanation| explanation.to_string()).unwrap_or_default();
     json!({

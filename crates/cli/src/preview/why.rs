@@ -12,10 +12,10 @@ use crate::layout::{hanging, indented};
 
 /// The verdict of every set, the arithmetic, and whatever else there is to know.
 pub(crate) fn why(preview: &Preview<'_>) -> String {
-    let mut text = table(preview);
+    let rows: Vec<[String; 4]> = preview.all().iter().map(|(set, said)| row(preview, set, said)).collect();
+    let mut text = table(&rows);
     let mut sections = vec![arithmetic(preview)];
-    sections.push(filled("the API server first fills in", &told(preview)));
-    sections.push(filled("the API server then fills in", &preview.filled_after.iter().collect::<Vec<_>>()));
+    sections.extend(filled_in(preview));
     sections.push(problems(preview));
     sections.push(preview.notes().iter().map(|note| indented(2, &format!("note: {note}"))).collect());
     for section in sections.into_iter().filter(|section| !section.is_empty()) {
@@ -25,14 +25,21 @@ pub(crate) fn why(preview: &Preview<'_>) -> String {
     text
 }
 
-/// Columns are as wide as their widest word.
-fn table(preview: &Preview<'_>) -> String {
-    let rows: Vec<[String; 4]> = preview.all().iter().map(|(set, said)| row(preview, set, said)).collect();
+/// What the API server fills in before and after the webhook.
+pub(crate) fn filled_in(preview: &Preview<'_>) -> [String; 2] {
+    [
+        filled("the API server first fills in", &told(preview)),
+        filled("the API server then fills in", &preview.filled_after.iter().collect::<Vec<_>>()),
+    ]
+}
+
+/// Sets with verdict, code and words. Columns are as wide as their widest word.
+pub(crate) fn table(rows: &[[String; 4]]) -> String {
     let head = ["SET", "VERDICT", "CODE", "WHY"].map(str::to_owned);
     let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
     let (first, second, third) = (width(0), width(1), width(2));
     let mut text = String::new();
-    for row in [&head].into_iter().chain(&rows) {
+    for row in [&head].into_iter().chain(rows) {
         let [set, verdict, code, why] = row;
         let begin = format!("  {set:first$}  {verdict:second$}  {code:third$}  ");
         // Writing to a String cannot fail.
@@ -61,7 +68,7 @@ fn arithmetic(preview: &Preview<'_>) -> String {
 }
 
 /// An amount, and how it came about.
-fn computed(set: &str, size: &Size<'_>) -> String {
+pub(crate) fn computed(set: &str, size: &Size<'_>) -> String {
     let resource = size.field.resource;
     let result = size.result.human(resource).to_string();
     let none = if size.result == Computed::Unlimited { ": no limit is written" } else { "" };
@@ -165,7 +172,8 @@ fn is_problem(verdict: &Verdict<'_>) -> bool {
     }
 }
 
-fn explained(head: &str, reason: Reason) -> String {
+/// A sentence with its code, how that comes about, and the way out.
+pub(crate) fn explained(head: &str, reason: Reason) -> String {
     let mut text = indented(2, &format!("{head} [{reason}]"));
     for (name, words) in [("cause", reason.cause()), ("cure", reason.cure())] {
         let begin = format!("    {name:5}  ");

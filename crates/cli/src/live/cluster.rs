@@ -1,0 +1,121 @@
+//! Requests to the API server. Objects come and go as JSON, with their kind; nothing is decided here.
+
+use kube::Client;
+use kube::api::{GetParams, ListParams};
+use kube::core::Request;
+use pillion_runtime::client::{Source, connect};
+use serde_json::{Map, Value, json};
+
+use super::Failure;
+use super::kinds::Kind;
+
+/// Objects per answer of a list.
+const PAGE: u32 = 500;
+const EXPIRED: u16 = 410;
+const NOT_FOUND: u16 = 404;
+
+/// A cluster that answers.
+pub(crate) struct Cluster {
+    client: Client,
+}
+
+/// Which objects of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Query<'a> {
+    /// Of this namespace; of all without one.
+    pub(crate) namespace: Option<&'a str>,
+    /// With these labels.
+    pub(crate) labels: Option<&'a str>,
+}
+
+impl Cluster {
+    pub(crate) async fn connect(source: &Source) -> Result<Self, Failure> {
+        let agent = concat!("pillion/", env!("CARGO_PKG_VERSION"));
+        Ok(Self { client: connect(source, agent).await? })
+    }
+
+    /// The namespace of the context.
+    pub(crate) fn default_namespace(&self) -> &str {
+        self.client.default_namespace()
+    }
+
+    /// One object; `None` where there is none, or not even its kind.
+    pub(crate) async fn get(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Option<Value>, Failure> {
+        let doing = || format!("get {} {name}", kind.plural);
+        let request = Request::new(kind.path(namespace)).get(name, &GetParams::default());
+        let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+        absent_is_none(self.client.request(request).await).map_err(|error| failed(doing(), error))
+    }
+
+    /// All objects there are of a kind; none where the kind does not exist.
+    pub(crate) async fn list(&self, kind: Kind, query: Query<'_>) -> Result<Vec<Value>, Failure> {
+        let mut all = Vec::new();
+        self.pages(kind, query, |page| {
+            all.extend(page);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
+    /// Shows all objects of a kind, some at a time.
+    pub(crate) async fn pages(
+        &self,
+        kind: Kind,
+        query: Query<'_>,
+        mut visit: impl FnMut(Vec<Value>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let doing = || format!("list {}", kind.plural);
+        let mut parameters = ListParams::default().limit(PAGE);
+        if let Some(labels) = query.labels {
+            parameters = parameters.labels(labels);
+        }
+        loop {
+            let request = Request::new(kind.path(query.namespace)).list(&parameters);
+            let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+            let listed = match self.client.request::<Value>(request).await {
+                // It took so long that the list has moved on: the rest is as it is now.
+                Err(kube::Error::Api(status)) if status.code == EXPIRED && parameters.continue_token.is_some() => {
+                    let rest = status.metadata.as_ref().and_then(|metadata| metadata.continue_.clone());
+                    if rest.is_none() {
+                        return Err(failed(doing(), kube::Error::Api(status)));
+                    }
+                    parameters.continue_token = rest;
+                    continue;
+                }
+                listed => absent_is_none(listed).map_err(|error| failed(doing(), error))?,
+            };
+            let Some(mut listed) = listed else { return Ok(()) };
+            let rest = listed.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let items = listed.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+            visit(items.into_iter().map(|item| of_kind(item, kind)).collect())?;
+            if rest.is_empty() {
+                return Ok(());
+            }
+            parameters.continue_token = Some(rest);
+        }
+    }
+}
+
+fn failed(doing: String, source: kube::Error) -> Failure {
+    Failure::Cluster { doing, source: Box::new(source) }
+}
+
+fn absent_is_none(answer: Result<Value, kube::Error>) -> Result<Option<Value>, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Items of a list do not say what they are.
+fn of_kind(mut item: Value, kind: Kind) -> Value {
+    let fields: &mut Map<String, Value> = match &mut item {
+        Value::Object(fields) => fields,
+        _ => return item,
+    };
+    fields.insert("apiVersion".to_owned(), json!(kind.api_version));
+    fields.insert("kind".to_owned(), json!(kind.name));
+    item
+}

@@ -1,0 +1,96 @@
+//! The kinds that are asked about, and where the API server keeps them.
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// `Deployment`
+    pub(crate) name: &'static str,
+    /// `apps/v1`
+    pub(crate) api_version: &'static str,
+    /// `deployments`
+    pub(crate) plural: &'static str,
+    /// What else people write: `deploy`.
+    short: &'static str,
+}
+
+pub(crate) const POD: Kind = Kind { name: "Pod", api_version: "v1", plural: "pods", short: "po" };
+pub(crate) const SIDECAR_SET: Kind =
+    Kind { name: "SidecarSet", api_version: pillion_api::API_VERSION, plural: "sidecarsets", short: "scs" };
+pub(crate) const NAMESPACE: Kind = Kind { name: "Namespace", api_version: "v1", plural: "namespaces", short: "ns" };
+pub(crate) const LIMIT_RANGE: Kind =
+    Kind { name: "LimitRange", api_version: "v1", plural: "limitranges", short: "limits" };
+pub(crate) const CONFIG_MAP: Kind = Kind { name: "ConfigMap", api_version: "v1", plural: "configmaps", short: "cm" };
+pub(crate) const DEPLOYMENT: Kind =
+    Kind { name: "Deployment", api_version: "apps/v1", plural: "deployments", short: "deploy" };
+
+/// The kinds with a template for pods, besides pods themselves.
+pub(crate) const WORKLOADS: [Kind; 8] = [
+    DEPLOYMENT,
+    Kind { name: "ReplicaSet", api_version: "apps/v1", plural: "replicasets", short: "rs" },
+    Kind { name: "StatefulSet", api_version: "apps/v1", plural: "statefulsets", short: "sts" },
+    Kind { name: "DaemonSet", api_version: "apps/v1", plural: "daemonsets", short: "ds" },
+    Kind { name: "Job", api_version: "batch/v1", plural: "jobs", short: "job" },
+    Kind { name: "CronJob", api_version: "batch/v1", plural: "cronjobs", short: "cj" },
+    Kind { name: "ReplicationController", api_version: "v1", plural: "replicationcontrollers", short: "rc" },
+    Kind { name: "CloneSet", api_version: "apps.kruise.io/v1alpha1", plural: "clonesets", short: "clone" },
+];
+
+impl Kind {
+    /// Where objects of this kind are; of all namespaces where none is given.
+    pub(crate) fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.api_version.contains('/') { "/apis" } else { "/api" };
+        let namespace = namespace.map(|name| format!("/namespaces/{name}")).unwrap_or_default();
+        format!("{root}/{}{namespace}/{}", self.api_version, self.plural)
+    }
+
+    fn is_called(&self, word: &str) -> bool {
+        let word = word.to_ascii_lowercase();
+        let name = self.name.to_ascii_lowercase();
+        [name.as_str(), self.plural, self.short].contains(&word.as_str())
+    }
+}
+
+/// A pod or workload as people name it: `deploy/web`.
+pub(crate) fn named(text: &str) -> Result<(Kind, String), String> {
+    let Some((kind, name)) = text.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty()) else {
+        return Err("write it as kind/name, such as pod/web or deploy/web".to_owned());
+    };
+    let found = [POD].into_iter().chain(WORKLOADS).find(|known| known.is_called(kind));
+    let known = || WORKLOADS.iter().map(|kind| kind.short).collect::<Vec<_>>().join(", ");
+    let found = found.ok_or_else(|| format!("{kind:?} is no kind that creates pods: there are pod, {}", known()))?;
+    Ok((found, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_all_their_names() {
+        for (text, kind, name) in [
+            ("pod/web-0", "Pod", "web-0"),
+            ("po/web", "Pod", "web"),
+            ("deploy/web", "Deployment", "web"),
+            ("Deployments/web", "Deployment", "web"),
+            ("sts/db", "StatefulSet", "db"),
+            ("cj/nightly", "CronJob", "nightly"),
+            ("cronjob/nightly", "CronJob", "nightly"),
+        ] {
+            let (found, found_name) = named(text).unwrap();
+            assert_eq!((found.name, found_name.as_str()), (kind, name));
+        }
+        assert_eq!(named("web").unwrap_err(), "write it as kind/name, such as pod/web or deploy/web");
+        assert_eq!(
+            named("svc/web").unwrap_err(),
+            "\"svc\" is no kind that creates pods: there are pod, deploy, rs, sts, ds, job, cj, rc, clone"
+        );
+    }
+
+    #[test]
+    fn every_kind_has_its_place() {
+        assert_eq!(POD.path(Some("shop")), "/api/v1/namespaces/shop/pods");
+        assert_eq!(POD.path(None), "/api/v1/pods");
+        assert_eq!(DEPLOYMENT.path(Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
+        assert_eq!(SIDECAR_SET.path(None), "/apis/apps.kruise.io/v1alpha1/sidecarsets");
+    }
+}
