@@ -6,6 +6,7 @@
 //! - `lint`: what is wrong with sets, with the place in the file.
 //! - `test`: whether they become what is expected.
 //! - `why`: why a pod of a cluster is as it is.
+//! - `diff`: what applying sets would do to the pods of a cluster.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
@@ -20,6 +21,7 @@ use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod diagnostic;
+mod diff;
 mod expr;
 mod installation;
 mod layout;
@@ -55,6 +57,8 @@ enum Verb {
     Test(test::Arguments),
     /// Explain why pods of a cluster have or lack their sidecars.
     Why(why::Arguments),
+    #[command(about = "Show what applying SidecarSets would do to the pods of a cluster")]
+    Diff(diff::Arguments),
 }
 
 /// How results are written.
@@ -99,6 +103,7 @@ pub fn main() -> ExitCode {
         Verb::Lint(arguments) => lint::run(&arguments, &mut streams),
         Verb::Test(arguments) => test::run(&arguments, &mut streams),
         Verb::Why(arguments) => why::run(&arguments, &mut streams),
+        Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
     };
     match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,

@@ -10,9 +10,11 @@ use crate::{Ending, Streams, chain, installation};
 
 mod cluster;
 pub(crate) mod kinds;
+mod progress;
 mod world;
 
 pub(crate) use cluster::{Cluster, Query};
+pub(crate) use progress::Progress;
 pub(crate) use world::World;
 
 /// Which cluster is asked.

@@ -9,7 +9,7 @@ use serde_json::json;
 /// Status and stderr of a call; stdout must be empty.
 fn called(kubeconfig: Option<&str>, arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pillion"));
-    command.args(arguments).env_clear().env("HOME", "/nonexistent");
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).env_clear().env("HOME", "/nonexistent");
     if let Some(path) = kubeconfig {
         command.args(["--kubeconfig", path]);
     }
@@ -18,7 +18,7 @@ fn called(kubeconfig: Option<&str>, arguments: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ends by itself"), String::from_utf8(output.stderr).expect("it prints UTF-8"))
 }
 
-const VERBS: [&[&str]; 1] = [&["why", "pod/web"]];
+const VERBS: [&[&str]; 2] = [&["why", "pod/web"], &["diff", "-f", "tests/render/sets"]];
 
 #[test]
 fn without_a_cluster_the_status_is_3() {
@@ -56,6 +56,8 @@ fn wrong_usage_is_told_before_a_cluster_is_asked() {
         (&["why", "svc/web"], "\"svc\" is no kind that creates pods"),
         (&["why", "pod/web", "-l", "app=web"], "cannot be used with"),
         (&["why", "pod/web", "-A"], "cannot be used with"),
+        (&["diff"], "--filename <PATH>..."),
+        (&["diff", "-f", "nowhere.yaml"], "cannot read nowhere.yaml"),
     ] {
         let (status, said) = called(None, arguments);
         assert_eq!(status, 2, "{arguments:?}: {said}");
