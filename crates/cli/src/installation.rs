@@ -7,11 +7,13 @@ use serde_json::Value;
 
 /// The namespace the chart installs into.
 pub(crate) const DEFAULT_NAMESPACE: &str = "pillion-system";
+/// Name of the registrations of the webhook.
+pub(crate) const REGISTRATION: &str = "pillion";
 /// The `ConfigMap` that says whether injection is switched off.
 pub(crate) const SWITCH: &str = "pillion-switch";
 /// The key in it, and the value that switches off.
-const SWITCH_KEY: &str = "injection";
-const SWITCHED_OFF: &str = "off";
+pub(crate) const SWITCH_KEY: &str = "injection";
+pub(crate) const SWITCHED_OFF: &str = "off";
 /// The Deployments of the roles; in the small layout one pod has all roles.
 pub(crate) const DEPLOYMENTS: [&str; 3] = ["pillion-webhook", "pillion-controller", "pillion-manager"];
 
@@ -46,7 +48,7 @@ impl Facts {
 }
 
 /// Whether the switch says that injection is off.
-fn is_off(switch: &Value) -> bool {
+pub(crate) fn is_off(switch: &Value) -> bool {
     switch["data"][SWITCH_KEY] == SWITCHED_OFF
 }
 

@@ -7,6 +7,7 @@
 //! - `test`: whether they become what is expected.
 //! - `why`: why a pod of a cluster is as it is.
 //! - `diff`: what applying sets would do to the pods of a cluster.
+//! - `off`, `on`: stop and start injection.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
 //! is in the pure crates, the same functions the webhook calls.
@@ -32,6 +33,7 @@ mod pod_diff;
 mod preview;
 mod render;
 mod sidecar_sets;
+mod switch;
 mod test;
 mod why;
 mod yaml_text;
@@ -59,6 +61,10 @@ enum Verb {
     Why(why::Arguments),
     #[command(about = "Show what applying SidecarSets would do to the pods of a cluster")]
     Diff(diff::Arguments),
+    /// Stop injection at once, also while nothing of the product runs.
+    Off(switch::Arguments),
+    /// Start injection again.
+    On(switch::Arguments),
 }
 
 /// How results are written.
@@ -104,6 +110,8 @@ pub fn main() -> ExitCode {
         Verb::Test(arguments) => test::run(&arguments, &mut streams),
         Verb::Why(arguments) => why::run(&arguments, &mut streams),
         Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
+        Verb::Off(arguments) => switch::off(&arguments, &mut streams),
+        Verb::On(arguments) => switch::on(&arguments, &mut streams),
     };
     match ending {
         Ok(Ending::Fine) => ExitCode::SUCCESS,

@@ -13,7 +13,7 @@ pub(crate) mod kinds;
 mod progress;
 mod world;
 
-pub(crate) use cluster::{Cluster, Query};
+pub(crate) use cluster::{Cluster, DryRun, Query};
 pub(crate) use progress::Progress;
 pub(crate) use world::World;
 
@@ -29,6 +29,15 @@ pub(crate) struct Connection {
     /// Namespace the product itself runs in.
     #[arg(long, value_name = "NAME", default_value = installation::DEFAULT_NAMESPACE)]
     pub(crate) pillion_namespace: String,
+}
+
+impl Connection {
+    /// The flags by which kubectl asks the same cluster, each with a space before it.
+    pub(crate) fn flags(&self) -> String {
+        let kubeconfig = self.kubeconfig.as_ref().map(|path| format!(" --kubeconfig {}", path.display()));
+        let context = self.context.as_ref().map(|name| format!(" --context {name}"));
+        kubeconfig.into_iter().chain(context).collect()
+    }
 }
 
 /// Why a verb did not come to its end.

@@ -1,7 +1,7 @@
 //! Requests to the API server. Objects come and go as JSON, with their kind; nothing is decided here.
 
 use kube::Client;
-use kube::api::{GetParams, ListParams};
+use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Request;
 use pillion_runtime::client::{Source, connect};
 use serde_json::{Map, Value, json};
@@ -13,6 +13,8 @@ use super::kinds::Kind;
 const PAGE: u32 = 500;
 const EXPIRED: u16 = 410;
 const NOT_FOUND: u16 = 404;
+/// Who writes, as the API server remembers it.
+const FIELD_MANAGER: &str = "pillion-cli";
 
 /// A cluster that answers.
 pub(crate) struct Cluster {
@@ -26,6 +28,15 @@ pub(crate) struct Query<'a> {
     pub(crate) namespace: Option<&'a str>,
     /// With these labels.
     pub(crate) labels: Option<&'a str>,
+}
+
+/// Whether a write is only tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DryRun {
+    /// The API server does everything but store it.
+    Yes,
+    /// It is stored.
+    No,
 }
 
 impl Cluster {
@@ -94,6 +105,42 @@ impl Cluster {
             }
             parameters.continue_token = Some(rest);
         }
+    }
+
+    /// Changes some fields of an object, by a JSON merge patch; `None` where there is none.
+    pub(crate) async fn merge(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Value,
+        dry_run: DryRun,
+    ) -> Result<Option<Value>, Failure> {
+        let doing = || format!("patch {} {name}", kind.plural);
+        let parameters = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            dry_run: dry_run == DryRun::Yes,
+            ..PatchParams::default()
+        };
+        let request = Request::new(kind.path(namespace)).patch(name, &parameters, &Patch::Merge(patch));
+        let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+        absent_is_none(self.client.request(request).await).map_err(|error| failed(doing(), error))
+    }
+
+    /// Creates an object; what the API server made of it, or why it refused.
+    pub(crate) async fn create(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        object: &Value,
+        dry_run: DryRun,
+    ) -> Result<Value, Failure> {
+        let doing = || format!("create {}", kind.plural);
+        let parameters = PostParams { dry_run: dry_run == DryRun::Yes, field_manager: Some(FIELD_MANAGER.to_owned()) };
+        let bytes = serde_json::to_vec(object).expect("JSON can be written");
+        let request = Request::new(kind.path(namespace)).create(&parameters, bytes);
+        let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+        self.client.request(request).await.map_err(|error| failed(doing(), error))
     }
 }
 

@@ -23,6 +23,13 @@ pub(crate) const CONFIG_MAP: Kind = Kind { name: "ConfigMap", api_version: "v1",
 pub(crate) const DEPLOYMENT: Kind =
     Kind { name: "Deployment", api_version: "apps/v1", plural: "deployments", short: "deploy" };
 
+pub(crate) const MUTATING_REGISTRATION: Kind = Kind {
+    name: "MutatingWebhookConfiguration",
+    api_version: "admissionregistration.k8s.io/v1",
+    plural: "mutatingwebhookconfigurations",
+    short: "mutatingwebhookconfiguration",
+};
+
 /// The kinds with a template for pods, besides pods themselves.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENT,
