@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde_json::{Value, json};
 
 use crate::finding::Finding;
 use crate::tidy::map::CRATES;
@@ -17,6 +18,8 @@ use crate::yaml;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
+/// A template of the chart, so that an upgrade brings a new one: Helm never touches what is in `crds/` again.
+const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
 const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
     `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
@@ -33,10 +36,7 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated { path: ARCHITECTURE, fresh: architecture },
-    Generated {
-        path: "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml",
-        fresh: |_, _| yaml::generated(&pillion_api::sidecar_set_crd()),
-    },
+    Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&definition()) },
     Generated {
         path: "docs/sidecarset-reference.md",
         fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
@@ -77,6 +77,13 @@ pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written)
 }
 
+/// The definition of SidecarSet as the chart has it: with it, every set would go, so uninstalling keeps it.
+fn definition() -> Value {
+    let mut definition = pillion_api::sidecar_set_crd();
+    definition["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    definition
+}
+
 /// The page with a fresh map in it; a page with nothing else if there is none yet.
 fn architecture(workspace: &Workspace, current: Option<&str>) -> anyhow::Result<String> {
     let begun = format!("# Architecture\n\n{}", region::empty(CRATE_MAP));
@@ -104,12 +111,7 @@ mod tests {
     fn missing_files_are_begun_and_the_second_run_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = empty_workspace(folder.path());
-        let paths = [
-            "ARCHITECTURE.md",
-            "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml",
-            "docs/sidecarset-reference.md",
-            "docs/reason-codes.md",
-        ];
+        let paths = ["ARCHITECTURE.md", DEFINITION, "docs/sidecarset-reference.md", "docs/reason-codes.md"];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));
         assert_eq!(check(&workspace).unwrap(), stale);
         assert_eq!(write(&workspace).unwrap(), paths.map(PathBuf::from));

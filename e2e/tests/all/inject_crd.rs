@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::sets::{Case, Verdict, good};
 
-const DEFINITION: &str = "charts/pillion/crds/sidecarsets.apps.kruise.io.yaml";
+const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -9,7 +9,9 @@ use crate::yaml;
 /// Looks at the `spec` of every version of every definition in the chart.
 pub fn check(tree: &SourceTree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in tree.texts_with_extension("yaml").filter(|file| file.path.starts_with("charts/pillion/crds")) {
+    for file in
+        tree.texts_with_extension("yaml").filter(|file| file.path.starts_with("charts/pillion/templates/definitions"))
+    {
         match yaml::parse(file.text) {
             Err(error) => findings.push(Finding::of_file(file.path, format!("{error:#}"))),
             Ok(definition) => {
@@ -54,7 +56,7 @@ mod tests {
     #[test]
     fn a_property_called_default_and_other_files_are_no_findings() {
         let spec = "{properties: {default: {type: string}}}";
-        assert_eq!(messages("charts/pillion/crds/a.yaml", spec), Vec::<String>::new());
+        assert_eq!(messages("charts/pillion/templates/definitions/a.yaml", spec), Vec::<String>::new());
         assert_eq!(messages("charts/pillion/values.yaml", "{default: 1}"), Vec::<String>::new());
     }
 
@@ -62,8 +64,8 @@ mod tests {
     fn defaults_are_found_wherever_they_are() {
         let spec = "{properties: {a: {default: 1}, b: {items: {properties: {c: {default: x}}}}, d: {additionalProperties: {default: 2}}}}";
         let found = ["spec.a", "spec.b[].c", "spec.d[]"].map(|place| {
-            format!("charts/pillion/crds/a.yaml: has a default at {place}: apply it in code, where it is not stored")
+            format!("charts/pillion/templates/definitions/a.yaml: has a default at {place}: apply it in code, where it is not stored")
         });
-        assert_eq!(messages("charts/pillion/crds/a.yaml", spec), found);
+        assert_eq!(messages("charts/pillion/templates/definitions/a.yaml", spec), found);
     }
 }
