@@ -5,10 +5,12 @@
 //! - [`Manager`]: the real manager as a process beside the bed.
 //! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
+//! - [`chart`]: the chart, rendered and installed by Helm.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
 mod caller;
+pub mod chart;
 pub mod fixture;
 pub mod manager;
 pub mod pods;

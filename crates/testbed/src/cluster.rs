@@ -84,6 +84,17 @@ impl Cluster {
         Ok(command)
     }
 
+    /// Helm with this cluster's kubeconfig, and with what it keeps on disk in the bed's folder.
+    pub fn helm(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Command, Error> {
+        let mut command = Command::new(Cache::of_user().program("helm")?);
+        let home = self.slot.folder().join("helm");
+        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(variable, home.join(variable));
+        }
+        command.env("KUBECONFIG", &self.kubeconfig).args(arguments);
+        Ok(command)
+    }
+
     /// Names of all nodes, and of those that are Ready.
     pub async fn nodes(&self) -> Result<(Vec<String>, Vec<String>), Error> {
         let nodes = Api::<Node>::all(self.client().await?)
