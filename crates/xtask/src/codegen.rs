@@ -77,7 +77,7 @@ pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-/// The definition of SidecarSet as the chart has it: with it, every set would go, so uninstalling keeps it.
+/// The definition of `SidecarSet` as the chart has it: with it, every set would go, so uninstalling keeps it.
 fn definition() -> Value {
     let mut definition = pillion_api::sidecar_set_crd();
     definition["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
