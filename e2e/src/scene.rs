@@ -34,7 +34,11 @@ pub struct Scene {
 impl Scene {
     /// Makes the namespace and waits until pods can be made in it.
     pub async fn open(name: &str) -> Result<Self> {
-        let cluster = Cluster::from_environment()?;
+        Self::open_on(Cluster::from_environment()?, name).await
+    }
+
+    /// The same on a bed of the test's own.
+    pub async fn open_on(cluster: Cluster, name: &str) -> Result<Self> {
         let client = cluster.client().await?;
         let namespace = format!("{name}-{}", std::process::id());
         let scene = Self { cluster, client, namespace, closed: false };

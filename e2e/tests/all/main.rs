@@ -6,8 +6,10 @@
 mod inject_again;
 mod inject_crd;
 mod inject_fences_own_bed;
+mod inject_order_own_bed;
 mod inject_pod_security;
 mod inject_server_defaults;
+mod inject_stories_own_bed;
 mod inject_templates;
 mod inject_twin_own_bed;
 mod inject_webhook_own_bed;
