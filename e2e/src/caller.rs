@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -43,11 +44,21 @@ impl Caller {
         Ok(Self { address, tls: TlsConnector::from(Arc::new(config)) })
     }
 
+    /// Where it calls.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Speaks TLS on a connection.
+    pub async fn tls(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>> {
+        Ok(self.tls.connect(ServerName::from(self.address.ip()), stream).await?)
+    }
+
     /// Opens a connection.
     pub async fn connect(&self) -> Result<Connection> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        let stream = self.tls.connect(ServerName::from(self.address.ip()), stream).await?;
+        let stream = self.tls(stream).await?;
         let (sender, driver) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(driver);
         Ok(Connection { address: self.address, sender })

@@ -6,6 +6,7 @@
 mod inject_again;
 mod inject_crd;
 mod inject_fences_own_bed;
+mod inject_hostile_own_bed;
 mod inject_order_own_bed;
 mod inject_pod_security;
 mod inject_server_defaults;

@@ -17,6 +17,9 @@ use http::header::CONTENT_TYPE;
 use pillion_api::SetMode;
 use pillion_inject::Installation;
 use pillion_runtime::server::Deadline;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
 use super::events::RefusalEvents;
@@ -27,6 +30,9 @@ use crate::admission::{Request, Response, Unreadable, sets};
 use crate::names;
 use crate::switch::Switch;
 
+/// A review of a pod this large takes milliseconds. Pods of people are a tenth of it.
+const LARGE: usize = 256 << 10;
+
 /// What the handlers need to know.
 #[derive(Clone)]
 pub struct Handlers {
@@ -36,6 +42,8 @@ pub struct Handlers {
     pub(super) events: RefusalEvents,
     pub(super) mode: SetMode,
     pub(super) namespace: Arc<str>,
+    /// Large pods go one after the other, so that those of normal size have the other cores.
+    pub(super) large: Arc<Semaphore>,
 }
 
 /// Why there is no answer.
@@ -45,6 +53,8 @@ enum Failure {
     Unreadable(#[from] Unreadable),
     #[error("{0}")]
     Lookup(#[from] super::view::LookupError),
+    #[error("the review was given up: {0}")]
+    GivenUp(String),
 }
 
 /// The paths the API server calls.
@@ -61,7 +71,10 @@ async fn review_pod(
     body: Bytes,
 ) -> HttpResponse {
     let began = Instant::now();
-    let answered = handlers.pod(&body, deadline).await;
+    let answered = match body.len() {
+        0..LARGE => handlers.pod(&body, deadline).await,
+        _ => Arc::clone(&handlers).large_pod(body, deadline).await,
+    };
     handlers.finish(About::Pods, began, answered)
 }
 
@@ -96,6 +109,19 @@ impl Handlers {
         Ok((response, uid))
     }
 
+    /// The same beside the threads that answer everybody else.
+    async fn large_pod(self: Arc<Self>, body: Bytes, deadline: Deadline) -> Result<(Response, String), Failure> {
+        let given_up = |error: &dyn Display| Failure::GivenUp(error.to_string());
+        let permit = Arc::clone(&self.large).acquire_owned().await.map_err(|error| given_up(&error))?;
+        let runtime = Handle::current();
+        let review = move || {
+            let answered = runtime.block_on(self.pod(&body, deadline));
+            drop(permit);
+            answered
+        };
+        spawn_blocking(review).await.map_err(|error| given_up(&error))?
+    }
+
     fn set(&self, body: &[u8]) -> Result<(Response, String), Failure> {
         let request = Request::parse(body)?;
         let uid = request.uid.to_string();
@@ -116,7 +142,7 @@ impl Handlers {
                 (answer, ([(CONTENT_TYPE, "application/json")], response.to_bytes(&uid)).into_response())
             }
             Err(failure @ Failure::Unreadable(_)) => (Answered::Failed, failed(StatusCode::BAD_REQUEST, &failure)),
-            Err(failure @ Failure::Lookup(_)) => {
+            Err(failure @ (Failure::Lookup(_) | Failure::GivenUp(_))) => {
                 (Answered::Failed, failed(StatusCode::INTERNAL_SERVER_ERROR, &failure))
             }
         };

@@ -10,6 +10,7 @@ use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::telemetry::Checks;
 use pillion_runtime::watch::WatchMetrics;
 use prometheus_client::registry::Registry;
+use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::authority::Keeper;
@@ -55,6 +56,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         events: RefusalEvents(events),
         mode: settings.mode,
         namespace: settings.namespace.as_str().into(),
+        large: Arc::new(Semaphore::new(1)),
     };
     // Reviews are answered to the last, so what they are answered from lives as long.
     let stop = shutdown.token(Stage::Controllers);
