@@ -1,0 +1,130 @@
+//! The cluster of a measurement: a control plane, the manager, and the webhooks it is compared with.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use kube::Client;
+use pillion_runtime::tls::Authority;
+use pillion_testbed::{Bed, Config, apply};
+use serde_json::{Value, json};
+
+/// The namespace of the manager, which it does not intercept: the other arms live here.
+pub(crate) const APART: &str = "pillion-system";
+/// Label of pods that says which arm they are of.
+pub(crate) const ARM: &str = "arm";
+
+/// A running cluster; all of it ends when dropped.
+pub(crate) struct BenchCluster {
+    pub(crate) client: Client,
+    pub(crate) bed: Bed,
+    folder: PathBuf,
+    children: Vec<Ended>,
+}
+
+/// A process that is killed when dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port(host: Ipv4Addr) -> Result<SocketAddr> {
+    Ok(TcpListener::bind((host, 0))?.local_addr()?)
+}
+
+fn beside(name: &str) -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    anyhow::ensure!(path.is_file(), "{} is not built: run `just bench webhook`", path.display());
+    Ok(path)
+}
+
+impl BenchCluster {
+    pub(crate) async fn start() -> Result<Self> {
+        let bed = Bed::start(Config::control_plane("bench").with_controllers()).await?;
+        let client = bed.client().await?;
+        let folder = bed.cluster().logs().to_path_buf();
+        for object in [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APART}}),
+            pillion_api::sidecar_set_crd(),
+        ] {
+            apply(&client, "bench", &object).await?;
+        }
+        Ok(Self { client, bed, folder, children: Vec::new() })
+    }
+
+    fn spawn(&mut self, program: &Path, name: &str, arguments: &[String]) -> Result<u32> {
+        let log = File::create(self.folder.join(format!("{name}.log")))?;
+        let child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let pid = child.id();
+        self.children.push(Ended(child));
+        Ok(pid)
+    }
+
+    /// Starts the manager's webhook.
+    pub(crate) fn start_manager(&mut self) -> Result<u32> {
+        let webhook = free_port(self.bed.cluster().host())?;
+        let admin = free_port(Ipv4Addr::LOCALHOST)?;
+        let arguments = [
+            "webhook".to_owned(),
+            format!("--namespace={APART}"),
+            format!("--webhook-address={webhook}"),
+            format!("--webhook-url=https://{webhook}"),
+            format!("--admin-address={admin}"),
+            format!("--kubeconfig={}", self.bed.cluster().kubeconfig().display()),
+        ];
+        self.spawn(&beside("pillion-manager")?, "manager", &arguments)
+    }
+
+    /// Starts a webhook that decides nothing, for the pods of an arm.
+    pub(crate) async fn start_hook(&mut self, arm: &str, patch: Option<&Value>) -> Result<u32> {
+        let address = free_port(self.bed.cluster().host())?;
+        let authority = Authority::generate(arm, Timestamp::now(), Duration::from_hours(24))?;
+        let pem = self.folder.join(format!("{arm}.pem"));
+        fs::write(&pem, format!("{}{}", authority.certificate_pem(), authority.key_pem()))?;
+        let mut arguments =
+            vec!["hook".to_owned(), format!("--address={address}"), format!("--authority={}", pem.display())];
+        if let Some(patch) = patch {
+            let path = self.folder.join(format!("{arm}.json"));
+            fs::write(&path, patch.to_string())?;
+            arguments.push(format!("--patch={}", path.display()));
+        }
+        let pid = self.spawn(&std::env::current_exe()?, arm, &arguments)?;
+        let bundle = ByteString(authority.certificate_pem().as_bytes().to_vec());
+        let registration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": format!("bench-{arm}")},
+            "webhooks": [{
+                "name": format!("{arm}.bench.pillion.dev"),
+                "clientConfig": {"url": format!("https://{address}/"), "caBundle": bundle},
+                "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail", "timeoutSeconds": 3,
+                "reinvocationPolicy": "IfNeeded",
+                "objectSelector": {"matchLabels": {ARM: arm}},
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": APART}},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            }],
+        });
+        apply(&self.client, "bench", &registration).await?;
+        Ok(pid)
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        drop(self.children);
+        self.bed.stop().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! `bench`: measures every published figure, arms interleaved in one run, and writes the samples beside the table.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod cluster;
+mod cost;
+mod hook;
+mod samples;
+mod webhook;
+
+/// Measure what is published.
+#[derive(Parser)]
+#[command(name = "bench")]
+enum Verb {
+    /// What a review costs: no webhook, one that does nothing, one with a constant patch, and ours.
+    Webhook(webhook::Arguments),
+    /// A webhook that does nothing, or gives a constant patch: the arms beside ours.
+    #[command(hide = true)]
+    Hook(hook::Arguments),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match Verb::parse() {
+        Verb::Webhook(arguments) => webhook::run(&arguments).await,
+        Verb::Hook(arguments) => hook::run(&arguments).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "a program for people")]
+            {
+                eprintln!("bench: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
