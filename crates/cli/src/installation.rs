@@ -7,6 +7,16 @@ use serde_json::Value;
 
 /// The namespace the chart installs into.
 pub(crate) const DEFAULT_NAMESPACE: &str = "pillion-system";
+/// The namespace in which a pod is tried.
+pub(crate) const DEFAULT_PROBE_NAMESPACE: &str = "default";
+/// The namespace whose pods are never reviewed, besides our own.
+pub(crate) const NEVER_REVIEWED: &str = "kube-system";
+/// The webhook for pods of all namespaces but those that require injection, the one for those, and the one for sets.
+pub(crate) const POD_WEBHOOK: &str = "pods.pillion.dev";
+pub(crate) const REQUIRED_POD_WEBHOOK: &str = "required-pods.pillion.dev";
+pub(crate) const SET_WEBHOOK: &str = "sidecarsets.pillion.dev";
+/// The Secret with the authority the API server trusts us by.
+pub(crate) const CA_SECRET: &str = "pillion-webhook-ca";
 /// Name of the registrations of the webhook.
 pub(crate) const REGISTRATION: &str = "pillion";
 /// The `ConfigMap` that says whether injection is switched off.
@@ -53,7 +63,7 @@ pub(crate) fn is_off(switch: &Value) -> bool {
 }
 
 /// What a Deployment gives a flag of the program, written `--flag=value` or `--flag value`.
-fn argument<'a>(deployment: &'a Value, flag: &str) -> Option<&'a str> {
+pub(crate) fn argument<'a>(deployment: &'a Value, flag: &str) -> Option<&'a str> {
     let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     for container in containers.into_iter().flatten() {
         let words: Vec<&str> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

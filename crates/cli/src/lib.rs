@@ -7,6 +7,7 @@
 //! - `test`: whether they become what is expected.
 //! - `why`: why a pod of a cluster is as it is.
 //! - `diff`: what applying sets would do to the pods of a cluster.
+//! - `check`: whether the installation is well.
 //! - `off`, `on`: stop and start injection.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod check;
 mod diagnostic;
 mod diff;
 mod expr;
@@ -61,6 +63,8 @@ enum Verb {
     Why(why::Arguments),
     #[command(about = "Show what applying SidecarSets would do to the pods of a cluster")]
     Diff(diff::Arguments),
+    /// Check the installation in a cluster: certificates, registration, reachability, versions.
+    Check(check::Arguments),
     /// Stop injection at once, also while nothing of the product runs.
     Off(switch::Arguments),
     /// Start injection again.
@@ -110,6 +114,7 @@ pub fn main() -> ExitCode {
         Verb::Test(arguments) => test::run(&arguments, &mut streams),
         Verb::Why(arguments) => why::run(&arguments, &mut streams),
         Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
+        Verb::Check(arguments) => check::run(&arguments, &mut streams),
         Verb::Off(arguments) => switch::off(&arguments, &mut streams),
         Verb::On(arguments) => switch::on(&arguments, &mut streams),
     };

@@ -18,8 +18,14 @@ fn called(kubeconfig: Option<&str>, arguments: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ends by itself"), String::from_utf8(output.stderr).expect("it prints UTF-8"))
 }
 
-const VERBS: [&[&str]; 5] =
-    [&["why", "pod/web"], &["diff", "-f", "tests/render/sets"], &["off"], &["on"], &["off", "--set", "mesh"]];
+const VERBS: [&[&str]; 6] = [
+    &["check"],
+    &["why", "pod/web"],
+    &["diff", "-f", "tests/render/sets"],
+    &["off"],
+    &["on"],
+    &["off", "--set", "mesh"],
+];
 
 #[test]
 fn without_a_cluster_the_status_is_3() {

@@ -1,7 +1,9 @@
 //! Requests to the API server. Objects come and go as JSON, with their kind; nothing is decided here.
 
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
+use kube::client::Body;
 use kube::core::Request;
 use pillion_runtime::client::{Source, connect};
 use serde_json::{Map, Value, json};
@@ -48,6 +50,19 @@ impl Cluster {
     /// The namespace of the context.
     pub(crate) fn default_namespace(&self) -> &str {
         self.client.default_namespace()
+    }
+
+    /// The API server's version, and the time it has.
+    pub(crate) async fn version(&self) -> Result<(Value, Option<String>), Failure> {
+        let failed = |error| failed("ask for the version".to_owned(), error);
+        let request = http::Request::get("/version").body(Body::empty());
+        let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
+        let answer = self.client.send(request).await.map_err(failed)?;
+        let date = answer.headers().get(http::header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let body = answer.into_body().collect().await.map_err(failed)?;
+        let version =
+            serde_json::from_slice(&body.to_bytes()).map_err(|error| failed(kube::Error::SerdeError(error)))?;
+        Ok((version, date))
     }
 
     /// One object; `None` where there is none, or not even its kind.

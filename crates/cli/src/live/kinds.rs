@@ -30,6 +30,20 @@ pub(crate) const MUTATING_REGISTRATION: Kind = Kind {
     short: "mutatingwebhookconfiguration",
 };
 
+pub(crate) const VALIDATING_REGISTRATION: Kind = Kind {
+    name: "ValidatingWebhookConfiguration",
+    api_version: "admissionregistration.k8s.io/v1",
+    plural: "validatingwebhookconfigurations",
+    short: "validatingwebhookconfiguration",
+};
+pub(crate) const CUSTOM_RESOURCE: Kind = Kind {
+    name: "CustomResourceDefinition",
+    api_version: "apiextensions.k8s.io/v1",
+    plural: "customresourcedefinitions",
+    short: "crd",
+};
+pub(crate) const SECRET: Kind = Kind { name: "Secret", api_version: "v1", plural: "secrets", short: "secret" };
+
 /// The kinds with a template for pods, besides pods themselves.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENT,
