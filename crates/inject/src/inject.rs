@@ -254,8 +254,7 @@ impl<'a, 'p> Review<'a, 'p> {
             Ok(additions) => additions,
             Err(refusal) => return not_applied(candidate, self.mode, refusal),
         };
-        let observes = observes(candidate, self.mode);
-        let (outcome, reason, message) = if observes {
+        let (outcome, reason, message) = if observes(candidate, self.mode) {
             (Outcome::Observed, Reason::Observed, "the set would be applied, but only observes".to_owned())
         } else if self.skipped.contains(&set.name) {
             let message = format!("the pod's annotation {} names the set, which does not allow it", marks::SKIP);
@@ -264,7 +263,8 @@ impl<'a, 'p> Review<'a, 'p> {
             (Outcome::Applied, Reason::Injected, "the selectors match".to_owned())
         };
         let (sizes, warnings) = (std::mem::take(&mut additions.sizes), std::mem::take(&mut additions.warnings));
-        if !observes {
+        // Where the whole installation observes, a set stands in the way of others as it will when all of them inject.
+        if set.mode != SetMode::Observe {
             self.claims.claim(set, template, additions.mounts.clone());
             self.annotations.extend(std::mem::take(&mut additions.annotations));
             self.additions.push(additions);

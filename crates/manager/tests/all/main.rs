@@ -1,0 +1,49 @@
+//! Reviews, from bytes to bytes.
+#![forbid(unsafe_code)]
+
+mod laws;
+mod pods;
+mod sets;
+
+use pillion_api::review;
+use pillion_inject::{Installation, Namespace, SetIndex};
+use pillion_manager::admission::pods::{Answer, Question, review as review_pod};
+use pillion_manager::admission::{Request, Response};
+use serde_json::{Value, json};
+
+/// The body of a review.
+fn body(group: &str, resource: &str, operation: &str, object: &Value) -> Vec<u8> {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u-1", "operation": operation, "namespace": "shop",
+        "resource": {"group": group, "version": "v1", "resource": resource}, "object": object}})
+    .to_string()
+    .into_bytes()
+}
+
+fn index(sets: &[Value]) -> SetIndex {
+    SetIndex::new(sets.iter().map(|set| review(set).meaning.expect("the set is valid")))
+}
+
+fn set(name: &str, spec: &Value) -> Value {
+    let mut set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        set["spec"][field] = value.clone();
+    }
+    set
+}
+
+/// What the API server is told about a pod of the namespace `shop`.
+fn asked(pod: &Value, sets: &[Value]) -> (Answer, Value) {
+    let bytes = body("", "pods", "CREATE", pod);
+    let request = Request::parse(&bytes).expect("it is a review");
+    let namespace = Namespace::named("shop");
+    let question = Question { sets: &index(sets), namespace: &namespace, installation: Installation::default() };
+    let answer = review_pod(&request, question).expect("it is a pod");
+    let told = told(&answer.response);
+    (answer, told)
+}
+
+fn told(response: &Response) -> Value {
+    serde_json::from_slice::<Value>(&response.to_bytes("u-1")).expect("an answer is JSON")["response"].clone()
+}
