@@ -59,9 +59,9 @@ fuzz TARGET SECONDS='60': (tools "fuzz")
         cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else if TARGET =~ "pod|review" { "e2e/fixtures" } else { "" } }} \
         -- -max_total_time={{ SECONDS }} -max_len=8192
 
-# Pack the test images.
-images:
-    cargo xtask image
+# Pack the test images and the manager's.
+images: (tools "chart")
+    cargo xtask image testapp manager
 
 # A real Kubernetes for you: `just bed up --node --fleet 100 --metrics`, `just bed status`, `just bed kubectl …`, `just bed down`.
 [positional-arguments, no-exit-message]

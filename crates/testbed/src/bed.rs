@@ -221,7 +221,9 @@ impl Bed {
         .await?;
         let containerd = node::containerd(&self.site, holder)?;
         self.run(containerd)?;
-        self.import_images(&preflight::images()).await?;
+        for archive in preflight::images() {
+            self.import_images(&archive).await?;
+        }
 
         let client = self.client().await?;
         // The API server may then ask the kubelet for logs, exec and metrics.

@@ -1,5 +1,6 @@
 //! Looks for everything a bed needs before anything is started, and names all that is missing at once.
 
+use std::fs;
 use std::path::PathBuf;
 
 use pillion_tools::{Cache, Group, debian_packages};
@@ -8,9 +9,20 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::logs::target_folder;
 
-/// The archive of test images that a real node gets.
-pub(crate) fn images() -> PathBuf {
-    target_folder().join("images/testbed.tar")
+/// The archives of images that a real node gets: all there are. Without that of the test images there is no sandbox.
+pub(crate) fn images() -> Vec<PathBuf> {
+    let others = fs::read_dir(images_folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut archives: Vec<_> = others.filter(|path| path.extension().is_some_and(|it| it == "tar")).collect();
+    archives.sort();
+    archives
+}
+
+fn images_folder() -> PathBuf {
+    target_folder().join("images")
+}
+
+fn test_images() -> PathBuf {
+    images_folder().join("testbed.tar")
 }
 
 /// Fails with one message that lists every missing thing and the command that brings it.
@@ -36,8 +48,8 @@ pub(crate) fn check(config: &Config) -> Result<(), Error> {
             missing.push(format!("{} (Debian package) is not installed: run \"just tools\"", package.package));
         }
     }
-    if config.node && !images().is_file() {
-        missing.push(format!("{} is not there: run \"just images\"", images().display()));
+    if config.node && !test_images().is_file() {
+        missing.push(format!("{} is not there: run \"just images\"", test_images().display()));
     }
     if !rustix::process::geteuid().is_root() {
         missing.push("a bed makes network namespaces and cgroups: run as root".to_owned());

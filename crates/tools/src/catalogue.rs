@@ -9,7 +9,7 @@ pub enum Group {
     Gates,
     /// A real Kubernetes to test on.
     Bed,
-    /// The Helm chart.
+    /// The Helm chart, and the image it runs.
     Chart,
     /// Fuzzing, with a nightly compiler.
     Fuzz,
@@ -199,10 +199,14 @@ const BED_PACKAGES: &[Debian] = &[
     Debian { package: "util-linux", shown_by: &["/usr/bin/nsenter"] },
 ];
 
+/// The manager's image has nothing in it but the manager, and the manager brings C code (TLS) that must be built for that.
+const CHART_PACKAGES: &[Debian] = &[Debian { package: "musl-tools", shown_by: &["/usr/bin/musl-gcc"] }];
+
 /// Debian packages a group needs besides its tools.
 pub fn debian_packages(group: Group) -> &'static [Debian] {
     match group {
         Group::Bed => BED_PACKAGES,
-        Group::Gates | Group::Chart | Group::Fuzz => &[],
+        Group::Chart => CHART_PACKAGES,
+        Group::Gates | Group::Fuzz => &[],
     }
 }

@@ -14,7 +14,8 @@ use crate::workspace::{Workspace, cargo};
 
 /// The images run from nothing but their own file, so the program brings its libc along.
 const TARGET: &str = "x86_64-unknown-linux-musl";
-const PROFILE: &str = "small";
+/// Nobody in particular, and nobody else's number: not root, as a restricted pod demands to see by number.
+const USER: &str = "65532:65532";
 
 const PASSWD: &[u8] = b"root:x:0:0:root:/:/testapp\nnobody:x:65534:65534:nobody:/:/testapp\n";
 
@@ -23,7 +24,20 @@ const PASSWD: &[u8] = b"root:x:0:0:root:/:/testapp\nnobody:x:65534:65534:nobody:
 pub enum Family {
     /// What the test bed runs: testapp in two versions, and the sandbox process.
     Testapp,
+    /// The manager, as the chart runs it.
+    Manager,
 }
+
+/// A program to be put into images.
+struct Program {
+    package: &'static str,
+    binary: &'static str,
+    /// How it is built: small, or fast.
+    profile: &'static str,
+}
+
+const TESTAPP: Program = Program { package: "pillion-testapp", binary: "testapp", profile: "small" };
+const MANAGER: Program = Program { package: "pillion-manager", binary: "pillion-manager", profile: "server" };
 
 /// The archive that was written.
 #[derive(Debug)]
@@ -37,12 +51,16 @@ pub struct Written {
 }
 
 /// Builds the program and writes its images below `out`, or below the target folder.
-pub fn build(workspace: &Workspace, family: Family, out: Option<PathBuf>) -> anyhow::Result<Written> {
-    let out = out.unwrap_or_else(|| workspace.target_directory.join("images"));
+pub fn build(workspace: &Workspace, family: Family, out: Option<&Path>) -> anyhow::Result<Written> {
+    let out = out.map_or_else(|| workspace.target_directory.join("images"), Path::to_path_buf);
     let (path, specs) = match family {
         Family::Testapp => {
-            let program = build_program(workspace, "pillion-testapp", "testapp")?;
+            let program = TESTAPP.build(workspace)?;
             (out.join("testbed.tar"), testbed_images(&program.into()))
+        }
+        Family::Manager => {
+            let program = MANAGER.build(workspace)?;
+            (out.join("manager.tar"), vec![manager_image(&program.into(), env!("CARGO_PKG_VERSION"))])
         }
     };
     let archive = Archive::pack(&specs)?;
@@ -73,19 +91,40 @@ pub fn testbed_images(program: &Arc<[u8]>) -> Vec<ImageSpec> {
     ]
 }
 
-fn build_program(workspace: &Workspace, package: &str, binary: &str) -> anyhow::Result<Vec<u8>> {
-    let status = cargo()
-        .args(["build", "--package", package, "--bin", binary, "--target", TARGET, "--profile", PROFILE])
-        .current_dir(&workspace.root)
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "{package} does not build for {TARGET}: see above");
-    let path = program_path(&workspace.target_directory, binary);
-    fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+/// The image of the manager: the program, and nothing else.
+pub fn manager_image(program: &Arc<[u8]>, version: &str) -> ImageSpec {
+    ImageSpec {
+        reference: format!("registry.local/pillion/manager:{version}"),
+        files: vec![LayerFile::file("/pillion-manager", 0o755, Arc::clone(program))],
+        entrypoint: vec!["/pillion-manager".to_owned()],
+        env: BTreeMap::new(),
+        user: USER.to_owned(),
+        labels: BTreeMap::from([
+            ("org.opencontainers.image.title".to_owned(), "pillion-manager".to_owned()),
+            ("org.opencontainers.image.version".to_owned(), version.to_owned()),
+        ]),
+    }
 }
 
-fn program_path(target_directory: &Path, binary: &str) -> PathBuf {
-    target_directory.join(TARGET).join(PROFILE).join(binary)
+impl Program {
+    fn build(&self, workspace: &Workspace) -> anyhow::Result<Vec<u8>> {
+        let Self { package, binary, profile } = self;
+        let status = cargo()
+            .args(["build", "--package", package, "--bin", binary, "--target", TARGET, "--profile", profile])
+            .current_dir(&workspace.root)
+            .status()
+            .context("cannot run cargo")?;
+        ensure!(
+            status.success(),
+            "{package} does not build for {TARGET}: see above; \"just tools chart\" brings musl-gcc"
+        );
+        let path = self.path(&workspace.target_directory);
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    fn path(&self, target_directory: &Path) -> PathBuf {
+        target_directory.join(TARGET).join(self.profile).join(self.binary)
+    }
 }
 
 impl fmt::Display for Written {
@@ -123,6 +162,16 @@ mod tests {
         assert_eq!(ids.len(), 3);
         let program_copies = archive.bytes.windows(program.len()).filter(|window| *window == &program[..]).count();
         assert_eq!(program_copies, 1);
+    }
+
+    #[test]
+    fn the_manager_is_alone_in_its_image_and_not_root() {
+        let spec = manager_image(&Arc::from(*b"program"), "1.2.3");
+        assert_eq!(spec.reference, "registry.local/pillion/manager:1.2.3");
+        assert_eq!(spec.entrypoint, ["/pillion-manager"]);
+        assert_eq!(spec.user, "65532:65532");
+        let files: Vec<_> = spec.files.iter().map(|file| (file.path.as_str(), file.mode)).collect();
+        assert_eq!(files, [("/pillion-manager", 0o755)]);
     }
 
     #[test]

@@ -23,10 +23,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Build container images into one archive that `ctr images import` reads.
+    /// Build container images into archives that `ctr images import` reads, one for each family.
     Image {
-        #[arg(value_enum, default_value_t = Family::Testapp)]
-        family: Family,
+        /// Which; those of the test bed if not given.
+        #[arg(value_enum, default_values_t = [Family::Testapp])]
+        families: Vec<Family>,
         /// Folder to write to; `images` in the target folder if not given.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -51,9 +52,10 @@ fn main() -> anyhow::Result<ExitCode> {
     let chore = Arguments::parse().chore;
     let workspace = Workspace::load()?;
     match chore {
-        Chore::Image { family, out } => {
-            let written = image::build(&workspace, family, out)?;
-            eprintln!("{written}");
+        Chore::Image { families, out } => {
+            for family in families {
+                eprintln!("{}", image::build(&workspace, family, out.as_deref())?);
+            }
             Ok(ExitCode::SUCCESS)
         }
         Chore::Codegen { check: true } => Ok(report(&codegen::check(&workspace)?)),
