@@ -1,5 +1,6 @@
 //! Writes the committed files that follow from code, and tells when one does not follow any more.
 
+mod chart_values;
 mod crate_map;
 mod reference;
 mod region;
@@ -41,6 +42,7 @@ const GENERATED: &[Generated] = &[
         path: "docs/sidecarset-reference.md",
         fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
     },
+    Generated { path: "docs/chart-values.md", fresh: |_, _| chart_values::page() },
     Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
 ];
 
@@ -111,7 +113,13 @@ mod tests {
     fn missing_files_are_begun_and_the_second_run_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = empty_workspace(folder.path());
-        let paths = ["ARCHITECTURE.md", DEFINITION, "docs/sidecarset-reference.md", "docs/reason-codes.md"];
+        let paths = [
+            "ARCHITECTURE.md",
+            DEFINITION,
+            "docs/sidecarset-reference.md",
+            "docs/chart-values.md",
+            "docs/reason-codes.md",
+        ];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));
         assert_eq!(check(&workspace).unwrap(), stale);
         assert_eq!(write(&workspace).unwrap(), paths.map(PathBuf::from));
