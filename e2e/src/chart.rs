@@ -11,8 +11,8 @@ use kube::api::{Api, PostParams};
 use pillion_testbed::Cluster;
 use serde_json::Value;
 
-/// Where the tests install it.
-pub const NAMESPACE: &str = "pillion-system";
+use crate::manager::NAMESPACE;
+
 /// Name of the release.
 pub const RELEASE: &str = "pillion";
 
@@ -21,23 +21,32 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/pillion")
 }
 
-/// Runs Helm in the namespace of the chart.
-pub fn helm(cluster: &Cluster, arguments: &[&str]) -> Result<Output> {
-    Ok(cluster.helm(["--namespace", NAMESPACE])?.args(arguments).output()?)
-}
-
-/// Every object of the chart with these values (`layout=OnePod`), as Helm would install it.
-pub fn render(cluster: &Cluster, values: &[&str]) -> Result<Vec<Value>> {
-    let folder = folder();
-    let mut command = cluster.helm(["--namespace", NAMESPACE, "template", RELEASE])?;
-    command.arg(&folder);
+/// Runs a verb of Helm on the chart (`template`, `install`, …) in the manager's namespace, with these values
+/// (`layout=OnePod`) and flags.
+pub fn helm(cluster: &Cluster, verb: &str, values: &[&str], flags: &[&str]) -> Result<Output> {
+    let mut command = cluster.helm(["--namespace", NAMESPACE, verb])?;
+    if verb != "lint" {
+        command.arg(RELEASE);
+    }
+    if !matches!(verb, "status" | "uninstall") {
+        command.arg(folder());
+    }
     for value in values {
         command.args(["--set", value]);
     }
-    let output = command.output()?;
-    ensure!(output.status.success(), "helm template: {}", String::from_utf8_lossy(&output.stderr));
-    let documents: Vec<Option<Value>> =
-        serde_saphyr::from_multiple(&String::from_utf8(output.stdout)?).context("helm wrote no YAML")?;
+    Ok(command.args(flags).output()?)
+}
+
+/// What Helm said, where it did what it was told.
+pub fn said(output: Output) -> Result<String> {
+    ensure!(output.status.success(), "helm: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Every object of the chart with these values, as Helm would install it.
+pub fn render(cluster: &Cluster, values: &[&str]) -> Result<Vec<Value>> {
+    let text = said(helm(cluster, "template", values, &[])?)?;
+    let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&text).context("helm wrote no YAML")?;
     Ok(documents.into_iter().flatten().collect())
 }
 

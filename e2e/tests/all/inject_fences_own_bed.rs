@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use http::Method;
 use kube::Client;
-use pillion_e2e::chart::{self, NAMESPACE};
+use pillion_e2e::chart;
+use pillion_e2e::manager::NAMESPACE;
 use pillion_testbed::{Bed, Config, Look, apply, until};
 use serde_json::{Value, json};
 

@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod inject_again;
+mod inject_chart_own_bed;
 mod inject_crd;
 mod inject_fences_own_bed;
 mod inject_hostile_own_bed;
 mod inject_order_own_bed;
 mod inject_pod_security;
+mod inject_rbac_own_bed;
 mod inject_server_defaults;
 mod inject_stories_own_bed;
 mod inject_templates;

@@ -1,7 +1,7 @@
 //! The requests, and how each must end.
 
 use http::Method;
-use pillion_e2e::chart::NAMESPACE;
+use pillion_e2e::manager::NAMESPACE;
 use pillion_e2e::pods::{V1, V2, container, pod, sidecar};
 use serde_json::{Value, json};
 

@@ -1,0 +1,476 @@
+//! What our accounts may do, all of it: every verb on every resource the API server has is asked, and what matters is tried
+//! with a token.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::Method;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::api::{Api, PostParams};
+use kube::{Client, discovery::Discovery};
+use pillion_e2e::chart::{self, helm, said};
+use pillion_e2e::manager::NAMESPACE;
+use pillion_e2e::pods::{container, pod};
+use pillion_testbed::{Bed, Config, Look, apply, until};
+use serde_json::{Value, json};
+
+const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+/// Verbs that make more of one's rights, and what they are asked on.
+const SPECIAL: [(&str, &str, &str); 7] = [
+    ("impersonate", "", "users"),
+    ("impersonate", "", "groups"),
+    ("impersonate", "", "serviceaccounts"),
+    ("bind", "rbac.authorization.k8s.io", "clusterroles"),
+    ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
+    ("escalate", "rbac.authorization.k8s.io", "roles"),
+    ("approve", "certificates.k8s.io", "signers"),
+];
+/// Names that rules have.
+const NAMES: [&str; 5] = ["pillion", "pillion-controller", "pillion-switch", "pillion-webhook", "pillion-webhook-ca"];
+/// Resources on which a rule could name one. Everywhere else only no name is asked, which is what a list of everything has,
+/// and a name that nothing has.
+const WITH_NAMES: [&str; 9] = [
+    "clusterroles",
+    "configmaps",
+    "leases",
+    "mutatingwebhookconfigurations",
+    "pods",
+    "secrets",
+    "serviceaccounts",
+    "sidecarsets",
+    "validatingwebhookconfigurations",
+];
+/// All namespaces at once, ours, and another.
+const PLACES: [&str; 3] = ["", NAMESPACE, "shop"];
+const AT_ONCE: usize = 32;
+
+/// A line of the declared list: verbs, group, resources, names, and whether only in our own namespace.
+struct Grant {
+    verbs: &'static str,
+    group: &'static str,
+    resources: &'static str,
+    names: &'static str,
+    only_ours: bool,
+}
+
+const fn everywhere(verbs: &'static str, group: &'static str, resources: &'static str) -> Grant {
+    Grant { verbs, group, resources, names: "", only_ours: false }
+}
+
+const fn named(verbs: &'static str, group: &'static str, resources: &'static str, names: &'static str) -> Grant {
+    Grant { verbs, group, resources, names, only_ours: false }
+}
+
+const fn ours(verbs: &'static str, group: &'static str, resources: &'static str, names: &'static str) -> Grant {
+    Grant { verbs, group, resources, names, only_ours: true }
+}
+
+const WEBHOOK: &[Grant] = &[
+    everywhere("get list watch", "apps.kruise.io", "sidecarsets"),
+    everywhere("get list watch", "", "namespaces"),
+    named(
+        "get list watch create patch",
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations validatingwebhookconfigurations",
+        "pillion",
+    ),
+    named("get", "rbac.authorization.k8s.io", "clusterroles", "pillion-webhook"),
+    everywhere("create patch", "events.k8s.io", "events"),
+    ours("get list watch create update patch", "", "secrets", "pillion-webhook-ca"),
+    ours("get list watch", "", "configmaps", "pillion-switch"),
+    ours("get", "", "serviceaccounts", "pillion-webhook"),
+];
+
+const CONTROLLER: &[Grant] = &[
+    everywhere("get list watch", "apps.kruise.io", "sidecarsets"),
+    everywhere("patch update", "apps.kruise.io", "sidecarsets/status"),
+    everywhere("get list watch", "", "namespaces pods"),
+    everywhere("get list watch", "apps", "daemonsets deployments replicasets statefulsets"),
+    everywhere("get list watch", "batch", "cronjobs jobs"),
+    everywhere("create patch", "events.k8s.io", "events"),
+    ours("create", "coordination.k8s.io", "leases", ""),
+    ours("get update", "coordination.k8s.io", "leases", "pillion-controller"),
+    ours("get list watch", "", "configmaps", "pillion-switch"),
+];
+
+const REPAIR: &[Grant] = &[everywhere("create", "", "pods pods/eviction")];
+
+/// One thing an account could ask for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Question {
+    verb: &'static str,
+    group: String,
+    /// With its subresource.
+    resource: String,
+    place: &'static str,
+    name: &'static str,
+}
+
+impl Question {
+    fn is_granted(&self, grants: &[Grant]) -> bool {
+        let has = |list: &str, word: &str| list.split(' ').any(|it| it == word);
+        grants.iter().any(|grant| {
+            has(grant.verbs, self.verb)
+                && grant.group == self.group
+                && has(grant.resources, &self.resource)
+                && (grant.names.is_empty() || has(grant.names, self.name))
+                && (!grant.only_ours || self.place == NAMESPACE)
+        })
+    }
+
+    async fn ask(&self, reviews: &Api<SubjectAccessReview>, user: &str) -> Result<bool> {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let attributes = ResourceAttributes {
+            group: some(&self.group),
+            resource: some(resource),
+            subresource: some(subresource),
+            verb: some(self.verb),
+            namespace: some(self.place),
+            name: some(self.name),
+            ..ResourceAttributes::default()
+        };
+        let (namespace, _) = user.split_once(':').context("a user is namespace:account")?;
+        let groups = ["system:authenticated", "system:serviceaccounts"].map(str::to_owned);
+        let spec = SubjectAccessReviewSpec {
+            user: Some(format!("system:serviceaccount:{user}")),
+            groups: Some(groups.into_iter().chain([format!("system:serviceaccounts:{namespace}")]).collect()),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        Ok(answer.status.context("a review has an answer")?.allowed)
+    }
+}
+
+/// Every resource and subresource there is, as `(group, resource)`.
+async fn resources(client: &Client) -> Result<BTreeSet<(String, String)>> {
+    let mut found = BTreeSet::new();
+    for group in Discovery::new(client.clone()).run().await?.groups() {
+        for (resource, capabilities) in group.recommended_resources() {
+            found.insert((resource.group.clone(), resource.plural.clone()));
+            for (below, _) in &capabilities.subresources {
+                let plural = below.plural.split('/').next_back().unwrap_or_default();
+                found.insert((resource.group.clone(), format!("{}/{plural}", resource.plural)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All that an account may do of what can be asked.
+async fn allowed(client: &Client, questions: &[Question], user: &str) -> Result<BTreeSet<Question>> {
+    let reviews = Api::<SubjectAccessReview>::all(client.clone());
+    stream::iter(questions)
+        .map(|question| {
+            let reviews = &reviews;
+            async move { Ok::<_, anyhow::Error>((question, question.ask(reviews, user).await?)) }
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_filter_map(|(question, is_allowed)| async move { Ok(is_allowed.then(|| question.clone())) })
+        .try_collect()
+        .await
+}
+
+/// A cluster with the chart installed; nothing of it runs, since there is no scheduler.
+async fn installed(values: &[&str]) -> Result<Bed> {
+    let bed = Bed::start(Config::control_plane("rbac")).await?;
+    let client = bed.client().await?;
+    said(helm(bed.cluster(), "install", values, &["--create-namespace"])?)?;
+    let object = |kind: &str, namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+    let mut somebody = pod("somebody", &[], &[container("app", &[])]);
+    somebody["metadata"]["namespace"] = "shop".into();
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+        object("ServiceAccount", "shop", "default"),
+        object("Secret", NAMESPACE, "pillion-webhook-ca"),
+        object("Secret", NAMESPACE, "other"),
+        object("Secret", "shop", "password"),
+        object("ConfigMap", NAMESPACE, "pillion-switch"),
+        object("ConfigMap", NAMESPACE, "other"),
+        somebody,
+    ];
+    for object in &objects {
+        apply(&client, "e2e", object).await?;
+    }
+    until("sets to be served", std::time::Duration::from_secs(30), || async {
+        let request = http::Request::get("/apis/apps.kruise.io/v1alpha1/sidecarsets").body(Vec::new());
+        Ok(match client.request_text(request.unwrap_or_default()).await {
+            Ok(_) => Look::Done(()),
+            Err(error) => Look::NotYet(error.to_string()),
+        })
+    })
+    .await?;
+    Ok(bed)
+}
+
+/// Compares what an account may do with what is declared. What anybody may do, such as asking about himself, does not count.
+async fn may_do_exactly(bed: &Bed, account: &str, grants: &[&[Grant]]) -> Result<()> {
+    let client = bed.client().await?;
+    let mut questions = Vec::new();
+    let mut ask = |verb, group: &str, resource: &str| {
+        let names = if WITH_NAMES.contains(&resource) { &NAMES[..] } else { &[] };
+        for place in PLACES {
+            for name in ["", "other"].iter().chain(names) {
+                questions.push(Question { verb, group: group.to_owned(), resource: resource.to_owned(), place, name });
+            }
+        }
+    };
+    for (group, resource) in resources(&client).await? {
+        for verb in VERBS {
+            ask(verb, &group, &resource);
+        }
+    }
+    for (verb, group, resource) in SPECIAL {
+        ask(verb, group, resource);
+    }
+    assert!(questions.len() > 5_000, "{} questions: discovery found too little", questions.len());
+    let found = allowed(&client, &questions, &format!("{NAMESPACE}:{account}")).await?;
+    let declared: BTreeSet<_> =
+        questions.iter().filter(|question| grants.iter().any(|some| question.is_granted(some))).cloned().collect();
+    let more: Vec<_> = found.difference(&declared).cloned().collect();
+    let anybody = allowed(&client, &more, "shop:default").await?;
+    let more: Vec<_> = more.iter().filter(|question| !anybody.contains(question)).collect();
+    let less: Vec<_> = declared.difference(&found).collect();
+    assert_eq!((more, less), (Vec::new(), Vec::new()), "more, and less, than {account} is declared to do");
+    assert!(declared.len() > 100, "{}", declared.len());
+    Ok(())
+}
+
+/// A request really made with a token, and the status it must get.
+struct Attempt {
+    what: &'static str,
+    method: Method,
+    path: String,
+    body: Value,
+    status: u16,
+}
+
+fn attempt(what: &'static str, method: Method, path: impl Into<String>, body: Value, status: u16) -> Attempt {
+    Attempt { what, method, path: path.into(), body, status }
+}
+
+/// What a thief of either token would try first.
+fn attempts_of_anybody() -> Vec<Attempt> {
+    let core = |path: &str| format!("/api/v1/namespaces/{path}");
+    let new = pod("new", &[], &[container("app", &[])]);
+    let image = json!({"spec": {"containers": [{"name": "app", "image": "evil"}]}});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "mine"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    vec![
+        attempt("a Secret of somebody", Method::GET, core("shop/secrets/password"), Value::Null, 403),
+        attempt(
+            "another Secret of our namespace",
+            Method::GET,
+            core(&format!("{NAMESPACE}/secrets/other")),
+            Value::Null,
+            403,
+        ),
+        attempt("all Secrets of our namespace", Method::GET, core(&format!("{NAMESPACE}/secrets")), Value::Null, 403),
+        attempt("all Secrets", Method::GET, "/api/v1/secrets", Value::Null, 403),
+        attempt(
+            "another ConfigMap of our namespace",
+            Method::GET,
+            core(&format!("{NAMESPACE}/configmaps/other")),
+            Value::Null,
+            403,
+        ),
+        attempt("a pod of somebody, made", Method::POST, core("shop/pods"), new, 403),
+        attempt("a pod of somebody, changed", Method::PATCH, core("shop/pods/somebody"), image.clone(), 403),
+        attempt("the status of a pod", Method::PATCH, core("shop/pods/somebody/status"), image.clone(), 403),
+        attempt("the size of a pod", Method::PATCH, core("shop/pods/somebody/resize"), image.clone(), 403),
+        attempt("a debugger in a pod", Method::PATCH, core("shop/pods/somebody/ephemeralcontainers"), image, 403),
+        attempt("a pod of somebody, deleted", Method::DELETE, core("shop/pods/somebody"), json!({}), 403),
+        attempt("all pods of somebody, deleted", Method::DELETE, core("shop/pods"), json!({}), 403),
+        attempt("the logs of a pod", Method::GET, core("shop/pods/somebody/log"), Value::Null, 403),
+        attempt("a node", Method::GET, "/api/v1/nodes", Value::Null, 403),
+        attempt(
+            "a token of the other role",
+            Method::POST,
+            core(&format!("{NAMESPACE}/serviceaccounts/pillion-controller/token")),
+            token.clone(),
+            403,
+        ),
+        attempt(
+            "a token of the webhook",
+            Method::POST,
+            core(&format!("{NAMESPACE}/serviceaccounts/pillion-webhook/token")),
+            token,
+            403,
+        ),
+        attempt("all rights", Method::POST, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding, 403),
+        attempt(
+            "a fence, deleted",
+            Method::DELETE,
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pillion-marks",
+            json!({}),
+            403,
+        ),
+        attempt(
+            "our definition, deleted",
+            Method::DELETE,
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sidecarsets.apps.kruise.io",
+            json!({}),
+            403,
+        ),
+        attempt(
+            "a set",
+            Method::POST,
+            "/apis/apps.kruise.io/v1alpha1/sidecarsets",
+            json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mine"}}),
+            403,
+        ),
+        attempt("the sets", Method::GET, "/apis/apps.kruise.io/v1alpha1/sidecarsets", Value::Null, 200),
+        attempt("the namespaces", Method::GET, "/api/v1/namespaces", Value::Null, 200),
+        attempt("the switch", Method::GET, core(&format!("{NAMESPACE}/configmaps/pillion-switch")), Value::Null, 200),
+    ]
+}
+
+fn attempts_of_the_webhook() -> Vec<Attempt> {
+    let registration = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let body = |name: &str| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name}});
+    let ours = format!("/api/v1/namespaces/{NAMESPACE}");
+    vec![
+        attempt("its own Secret", Method::GET, format!("{ours}/secrets/pillion-webhook-ca"), Value::Null, 200),
+        attempt(
+            "its own Secret, as a watch asks",
+            Method::GET,
+            format!("{ours}/secrets?fieldSelector=metadata.name%3Dpillion-webhook-ca"),
+            Value::Null,
+            200,
+        ),
+        attempt(
+            "its own Secret, deleted",
+            Method::DELETE,
+            format!("{ours}/secrets/pillion-webhook-ca"),
+            json!({}),
+            403,
+        ),
+        attempt("the pods", Method::GET, "/api/v1/pods", Value::Null, 403),
+        attempt("a registration, posted", Method::POST, registration, body("pillion"), 403),
+        attempt(
+            "its registration, applied",
+            Method::PATCH,
+            format!("{registration}/pillion?fieldManager=pillion&force=true"),
+            body("pillion"),
+            201,
+        ),
+        attempt(
+            "another registration",
+            Method::PATCH,
+            format!("{registration}/other?fieldManager=pillion&force=true"),
+            body("other"),
+            403,
+        ),
+        attempt("its registration, deleted", Method::DELETE, format!("{registration}/pillion"), json!({}), 403),
+    ]
+}
+
+fn attempts_of_the_controller(evictions: u16, dry_run: u16) -> Vec<Attempt> {
+    let lease =
+        |name: &str| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
+    let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
+    let eviction =
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "somebody", "namespace": "shop"}});
+    let new = pod("new", &[], &[container("app", &[])]);
+    vec![
+        attempt("the pods", Method::GET, "/api/v1/pods", Value::Null, 200),
+        attempt(
+            "the webhook's Secret",
+            Method::GET,
+            format!("/api/v1/namespaces/{NAMESPACE}/secrets/pillion-webhook-ca"),
+            Value::Null,
+            403,
+        ),
+        attempt("its lease", Method::POST, leases.clone(), lease("pillion-controller"), 201),
+        attempt("its lease, read", Method::GET, format!("{leases}/pillion-controller"), Value::Null, 200),
+        attempt("its lease, deleted", Method::DELETE, format!("{leases}/pillion-controller"), json!({}), 403),
+        attempt("the lease of somebody", Method::GET, format!("{leases}/other"), Value::Null, 403),
+        attempt("a pod as a dry run", Method::POST, "/api/v1/namespaces/shop/pods?dryRun=All", new, dry_run),
+        attempt(
+            "an eviction",
+            Method::POST,
+            "/api/v1/namespaces/shop/pods/somebody/eviction?dryRun=All",
+            eviction,
+            evictions,
+        ),
+    ]
+}
+
+/// What did not get the status it should, in words.
+async fn wrong(client: &Client, attempts: &[Attempt]) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for attempt in attempts {
+        let content = match (&attempt.method, attempt.path.contains("fieldManager")) {
+            (&Method::PATCH, true) => "application/apply-patch+yaml",
+            (&Method::PATCH, false) => "application/strategic-merge-patch+json",
+            _ => "application/json",
+        };
+        let body = if attempt.body.is_null() { Vec::new() } else { serde_json::to_vec(&attempt.body)? };
+        let request = http::Request::builder()
+            .method(&attempt.method)
+            .uri(&attempt.path)
+            .header(http::header::CONTENT_TYPE, content)
+            .body(kube::client::Body::from(body))?;
+        let answer = client.send(request).await?;
+        if answer.status() != attempt.status {
+            wrong.push(format!("{}: {}, not {}", attempt.what, answer.status(), attempt.status));
+        }
+    }
+    Ok(wrong)
+}
+
+#[tokio::test]
+async fn the_webhook_may_do_exactly_what_is_declared() -> Result<()> {
+    let bed = installed(&[]).await?;
+    may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK]).await?;
+    let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-webhook").await?;
+    let attempts: Vec<_> = attempts_of_anybody().into_iter().chain(attempts_of_the_webhook()).collect();
+    assert_eq!(wrong(&thief, &attempts).await?, Vec::<String>::new());
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_may_do_exactly_what_is_declared() -> Result<()> {
+    let bed = installed(&[]).await?;
+    may_do_exactly(&bed, "pillion-controller", &[CONTROLLER]).await?;
+    let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-controller").await?;
+    let attempts: Vec<_> = attempts_of_anybody().into_iter().chain(attempts_of_the_controller(403, 403)).collect();
+    assert_eq!(wrong(&thief, &attempts).await?, Vec::<String>::new());
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn repair_adds_evictions_and_dry_runs_and_nothing_else() -> Result<()> {
+    let bed = installed(&["repair.enabled=true"]).await?;
+    may_do_exactly(&bed, "pillion-controller", &[CONTROLLER, REPAIR]).await?;
+    let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-controller").await?;
+    // A pod that is really made is refused by the fence, not by the role: 403 all the same.
+    let attempts: Vec<_> = attempts_of_anybody().into_iter().chain(attempts_of_the_controller(201, 201)).collect();
+    assert_eq!(wrong(&thief, &attempts).await?, Vec::<String>::new());
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_pod_has_the_rights_of_both_roles() -> Result<()> {
+    let bed = installed(&["layout=OnePod"]).await?;
+    may_do_exactly(&bed, "pillion-manager", &[WEBHOOK, CONTROLLER]).await?;
+    // The account that is there only to be an owner may do nothing.
+    may_do_nothing(&bed, "pillion-webhook").await?;
+    bed.stop().await?;
+    Ok(())
+}
+
+/// An account that no rule names may not even read what every role reads.
+async fn may_do_nothing(bed: &Bed, account: &str) -> Result<()> {
+    let client = chart::client_of(bed.cluster(), NAMESPACE, account).await?;
+    let attempts = [attempt("the sets", Method::GET, "/apis/apps.kruise.io/v1alpha1/sidecarsets", Value::Null, 403)];
+    assert_eq!(wrong(&client, &attempts).await?, Vec::<String>::new());
+    Ok(())
+}
