@@ -8,6 +8,7 @@ mod inject_chart_own_bed;
 mod inject_crd;
 mod inject_fences_own_bed;
 mod inject_hostile_own_bed;
+mod inject_load_own_bed;
 mod inject_order_own_bed;
 mod inject_pod_security;
 mod inject_rbac_own_bed;
