@@ -1,7 +1,8 @@
 //! A watch on any kind that keeps of every object only what the caller needs.
 //!
 //! - [`watch`]: what to watch and what to keep; gives a [`Store`] and the future that fills it.
-//! - [`Store`]: the objects kept, readable from many threads; [`Store::changes`] tells what changed.
+//! - [`Store`]: the objects kept, readable from many threads; [`Store::changes`] tells what changed, and
+//!   [`Store::list_again`] is for those who have changed their mind about what to keep.
 //!
 //! The kind may be a type of Kubernetes, one of the caller's own that reads only some fields, or
 //! `PartialObjectMeta` for metadata only. Where one broken object must not stop the watch, wrap the type in
@@ -29,7 +30,7 @@ mod store;
 mod tests;
 
 pub use changes::Changes;
-pub use store::{Key, Objects, Store};
+pub use store::{Key, Listing, Objects, Store};
 
 /// First pause after an error.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
@@ -136,7 +137,11 @@ where
         loop {
             let mut events = std::pin::pin!(watcher(self.api.clone(), config.clone()));
             let recovery = loop {
-                match events.next().await {
+                let event = tokio::select! {
+                    event = events.next() => event,
+                    () = self.store.list_wanted() => break Recovery::Relist,
+                };
+                match event {
                     Some(Ok(event)) => self.happens(event),
                     Some(Err(error)) => {
                         let pause = pauses.next();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kube::Resource;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::changes::{Changes, Subscribers};
@@ -30,6 +30,10 @@ pub struct Store<V> {
     shared: Arc<Shared<V>>,
 }
 
+/// A list that was asked for: [`Store::list_again`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listing(u64);
+
 /// The objects as they are while a reader holds them still.
 pub struct Objects<'a, V>(&'a BTreeMap<Key, Entry<V>>);
 
@@ -38,6 +42,16 @@ struct Shared<V> {
     subscribers: Subscribers,
     complete: watch::Sender<bool>,
     failure: Mutex<Option<Failure>>,
+    listings: Mutex<Listings>,
+    wanted: Notify,
+}
+
+/// Which of the lists that were asked for there have been.
+#[derive(Default)]
+struct Listings {
+    asked: u64,
+    begun: u64,
+    ended: u64,
 }
 
 struct Contents<V> {
@@ -133,6 +147,20 @@ impl<V> Store<V> {
         self.len() == 0
     }
 
+    /// Has the watch list everything again, for a `slim` that would now keep other things. Meanwhile the store shows
+    /// what it has.
+    pub fn list_again(&self) -> Listing {
+        let mut listings = self.shared.listings.lock();
+        listings.asked += 1;
+        self.shared.wanted.notify_one();
+        Listing(listings.asked)
+    }
+
+    /// Whether a list that began after it was asked for has ended.
+    pub fn has_listed(&self, listing: Listing) -> bool {
+        self.shared.listings.lock().ended >= listing.0
+    }
+
     /// Tells which objects changed from now on, beginning with all there are. A change that leaves the kept value as
     /// it was is none.
     pub fn changes(&self) -> Changes {
@@ -183,12 +211,32 @@ impl<V: PartialEq> Store<V> {
             subscribers: Subscribers::default(),
             complete: watch::Sender::new(false),
             failure: Mutex::new(None),
+            listings: Mutex::default(),
+            wanted: Notify::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
+    /// Waits until a list is asked for that has not begun.
+    pub(super) async fn list_wanted(&self) {
+        loop {
+            let is_wanted = {
+                let listings = self.shared.listings.lock();
+                listings.asked > listings.begun
+            };
+            if is_wanted {
+                return;
+            }
+            self.shared.wanted.notified().await;
+        }
+    }
+
     /// A list begins. What an earlier one brought that did not end is forgotten.
     pub(super) fn list_begins(&self) {
+        {
+            let mut listings = self.shared.listings.lock();
+            listings.begun = listings.asked;
+        }
         let mut contents = self.shared.contents.write();
         contents.pending = BTreeMap::new();
         contents.round = contents.round.wrapping_add(1);
@@ -238,6 +286,10 @@ impl<V: PartialEq> Store<V> {
             objects.insert(key, entry);
         }
         drop(contents);
+        {
+            let mut listings = self.shared.listings.lock();
+            listings.ended = listings.begun;
+        }
         self.overcome();
         self.shared.complete.send_replace(true);
         self.shared.subscribers.tell(changed);

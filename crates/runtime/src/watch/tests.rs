@@ -106,6 +106,27 @@ fn an_object_that_is_not_kept_any_more_goes() {
 }
 
 #[test]
+fn a_list_that_is_asked_for_is_the_next_one_that_begins() {
+    let store = Store::<u32>::new();
+    assert_eq!(store.list_wanted().now_or_never(), None);
+    store.list_begins();
+    // The list under way may have passed what it is asked for.
+    let first = store.list_again();
+    let second = store.list_again();
+    store.list_ends();
+    assert!(!store.has_listed(first));
+    assert_eq!(store.list_wanted().now_or_never(), Some(()));
+    assert_eq!(store.list_wanted().now_or_never(), Some(()), "asked until it begins");
+    // One list serves all who asked before it.
+    store.list_begins();
+    assert_eq!(store.list_wanted().now_or_never(), None);
+    assert!(!store.has_listed(first));
+    store.list_ends();
+    assert!(store.has_listed(first) && store.has_listed(second));
+    assert_eq!(store.list_wanted().now_or_never(), None);
+}
+
+#[test]
 fn readers_see_one_namespace_or_all() {
     let store = Store::new();
     for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("bb", "x"), ("", "b")] {
