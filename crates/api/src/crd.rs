@@ -164,8 +164,9 @@ mod tests {
             .iter()
             .map(|c| c["name"].as_str().unwrap())
             .collect();
-        let expected =
-            ["Matched", "Updated", "Ready", "Missed", "Revision", "Status", "Mode", "Images", "Message", "Age"];
-        assert_eq!(columns, expected);
+        // Whether it is well, how far it is, what is wrong; then what `-o wide` adds.
+        let narrow = ["Matched", "Injected", "Ready", "Missed", "Status"];
+        let wide = ["Predating", "Updated", "Revision", "Mode", "Images", "Message"];
+        assert_eq!(columns, [&narrow[..], &wide, &["Age"]].concat());
     }
 }

@@ -55,5 +55,7 @@ pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
 pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
 pub use selector::{Condition, LabelSelector, LabelSelectorRequirement, Requirement, Selector, SelectorOperator};
 pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSetSpec};
-pub use status::{EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus};
+pub use status::{
+    BlastCounts, BlastExample, BlastRadius, EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus,
+};
 pub use update::{OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm};
