@@ -3,6 +3,7 @@
 //! - [`SetIndex`]: all sets, compiled; [`SetIndex::matching`] finds those that match a pod without asking the others.
 //! - [`inject`]: asks each [`Candidate`], and makes a [`Decision`]: one [`Verdict`] per set, and one JSON patch.
 //! - [`Record`]: what of it the pod carries, so that anyone can be told later.
+//! - [`coverage`]: which pods that exist carry what they should, and which were missed.
 //! - [`mismatch`]: why a set does not match.
 //! - [`Edit`]: what changing a set would do to a pod; [`Impact`]: to all of them.
 //! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
@@ -16,6 +17,7 @@
 
 mod apply;
 mod claims;
+pub mod coverage;
 mod decision;
 mod evaluate;
 mod impact;
@@ -47,5 +49,5 @@ pub use pod::{PodHead, Unreadable};
 pub use pod_resources::{QosClass, effective_requests, qos_class};
 pub use record::{Entry, MAX_RECORD, Record};
 pub use server_defaults::{Filled, FilledBy, LimitRange, fill_in};
-pub use set_index::SetIndex;
+pub use set_index::{SetIndex, selects_namespace};
 pub use templates::{Origin, WorkloadPod, pod_of};

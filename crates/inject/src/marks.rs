@@ -40,12 +40,18 @@ pub(crate) fn ours<'a>(pod: &Pod<'a>) -> Vec<&'a str> {
 
 /// Whether a container carries the variable that says a `SidecarSet` put it there.
 pub(crate) fn is_injected(container: &Map<String, Value>) -> bool {
-    items(container, "env").any(|env| text(env, "name") == Some(INJECTED_ENV) && text(env, "value") == Some("true"))
+    items(container, "env")
+        .any(|env| text(env, "name").is_some_and(|name| is_injected_variable(name, text(env, "value"))))
 }
 
 /// The variable that says a `SidecarSet` put a container there.
 pub(crate) fn injected_env() -> Value {
     json!({"name": INJECTED_ENV, "value": "true"})
+}
+
+/// Whether a variable is the one that says a `SidecarSet` put its container there.
+pub fn is_injected_variable(name: &str, value: Option<&str>) -> bool {
+    name == INJECTED_ENV && value == Some("true")
 }
 
 /// Whether a variable of this name is that one.

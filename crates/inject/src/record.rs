@@ -68,6 +68,11 @@ impl Record {
         serde_json::from_str(text).ok().filter(|record: &Self| record.v == VERSION)
     }
 
+    /// Whether there was no room for all sets.
+    pub(crate) const fn lacks_sets(&self) -> bool {
+        self.cut >= 2
+    }
+
     /// The record of these verdicts. A pod that is reviewed again keeps what was said of it the first time.
     pub(crate) fn of(verdicts: &[Verdict<'_>], earlier: Option<&Self>) -> Self {
         let sets = verdicts.iter().map(|verdict| {
@@ -150,7 +155,7 @@ impl Entry {
     }
 
     /// Whether the code says that the pod has the sidecars.
-    fn was_applied(&self) -> bool {
+    pub(crate) fn was_applied(&self) -> bool {
         let codes = [Reason::Injected, Reason::OptOutNotAllowed, Reason::AlreadyInjected];
         codes.iter().any(|reason| reason.code() == self.code)
     }

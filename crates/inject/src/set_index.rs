@@ -197,7 +197,7 @@ impl SetIndex {
 }
 
 /// Whether a set means this namespace.
-pub(crate) fn selects_namespace(namespaces: &Namespaces, namespace: &Namespace) -> bool {
+pub fn selects_namespace(namespaces: &Namespaces, namespace: &Namespace) -> bool {
     match namespaces {
         Namespaces::All => true,
         Namespaces::Named(name) => *name == namespace.name,

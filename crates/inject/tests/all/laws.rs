@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use pillion_api::{Group, Meaning, Reason, Template};
 use pillion_generators::{Admission, admission, law};
+use pillion_inject::coverage::{Standing, standings};
 use pillion_inject::{
     Candidate, Decision, Edit, Installation, MAX_RECORD, Namespace, Outcome, PodHead, SetIndex, inject, marks,
 };
@@ -11,6 +13,7 @@ use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use proptest::test_runner::TestCaseResult;
 use serde_json::{Map, Value, json};
 
+use crate::coverage::living;
 use crate::undo::undo;
 
 const CASES: u32 = 10_000;
@@ -51,12 +54,13 @@ impl Case {
 #[test]
 fn the_laws_hold() {
     type Law = fn(&Case) -> TestCaseResult;
-    let laws: [(&str, Law); 6] = [
+    let laws: [(&str, Law); 7] = [
         ("reviewing twice changes nothing the second time", reviewing_twice_changes_nothing_the_second_time),
         ("nothing but our additions changes", nothing_but_our_additions_changes),
         ("the order of the sets does not matter", the_order_of_the_sets_does_not_matter),
         ("another JSON patch gives the same pod", another_implementation_of_json_patch_gives_the_same_pod),
         ("an edit does to a pod what it did before", an_edit_does_to_an_injected_pod_what_it_does_to_the_pod_it_was),
+        ("a pod tells what was decided", a_pod_that_exists_tells_what_was_decided),
         ("every decision has one fitting reason", every_decision_has_one_reason_that_fits_what_came_of_it),
     ];
     law(CASES, &admission(SETS), |drawn| {
@@ -78,6 +82,36 @@ fn reviewing_twice_changes_nothing_the_second_time(case: &Case) -> TestCaseResul
     let again = case.decide(&after, &asked);
     prop_assert_eq!(serde_json::to_value(&again.patch)?, json!([]));
     prop_assert!(!again.is_refused());
+    Ok(())
+}
+
+/// Nothing that was decided about a pod makes it one that was missed.
+fn a_pod_that_exists_tells_what_was_decided(case: &Case) -> TestCaseResult {
+    let sets = case.matching();
+    let decision = case.decide(&case.pod, &sets);
+    if decision.is_refused() {
+        return Ok(());
+    }
+    let pod = decision.pod.as_ref().unwrap_or(&case.pod);
+    let Some(living) = living(pod, 1) else { return Ok(()) };
+    let index = SetIndex::new(case.sets.iter().cloned());
+    let found = standings(&living, &case.namespace, &index, Installation::default(), |_| Some(Timestamp::UNIX_EPOCH));
+    let all_observe = decision.verdicts.iter().all(|verdict| verdict.outcome == Outcome::Observed);
+    if all_observe && pod["metadata"]["annotations"].get(marks::INJECTED_SETS).is_some() {
+        // A pod with a list that nobody had reason to look at.
+        return Ok(());
+    }
+    for verdict in &decision.verdicts {
+        let is_excluded = verdict.reason == Reason::NamespaceExcluded;
+        let expected = match verdict.outcome {
+            _ if is_excluded => None,
+            Outcome::Applied | Outcome::Kept => Some(Standing::Carries),
+            // A pod that nobody but observers looked at has no record.
+            Outcome::Observed if all_observe => Some(Standing::Excused(Reason::Observed)),
+            _ => Some(Standing::LeftOut(verdict.reason)),
+        };
+        prop_assert_eq!(found.get(verdict.set).copied(), expected, "{}", verdict.set);
+    }
     Ok(())
 }
 

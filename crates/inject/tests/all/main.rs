@@ -10,6 +10,7 @@ mod api_server;
 mod app_mounts;
 mod asking;
 mod clashes;
+mod coverage;
 mod defects;
 mod failure_policy;
 mod impact;

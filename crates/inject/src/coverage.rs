@@ -1,0 +1,180 @@
+//! Which sidecars a pod that exists carries, which it should carry and does not, and which nobody expects it to carry.
+//!
+//! - [`standings`]: how a pod stands to every set that matches it.
+//! - [`Coverage`]: how all pods stand, counted per set, kept in step with one pod at a time.
+//!
+//! A pod without sidecars is *missed* only if nothing else explains it: it was created after the set's present selector
+//! was first observed, the set injects, and no record says why it was left out. One that is older *predates* the set.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use pillion_api::{Meaning, Reason, SetMode};
+
+use crate::inject::Installation;
+use crate::marks;
+use crate::namespace::Namespace;
+use crate::record::Record;
+use crate::set_index::SetIndex;
+
+mod tally;
+
+pub use tally::{Coverage, Step, Tally};
+
+/// A pod that exists, as far as it is looked at here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivingPod {
+    /// Its labels.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// When it was created. The API server tells whole seconds.
+    pub created: Timestamp,
+    /// Whether it is on its way out.
+    pub is_deleting: bool,
+    /// Whether its condition Ready is True, as far as is known.
+    pub is_ready: bool,
+    /// What was done to it.
+    pub marks: Marks,
+}
+
+/// What the marks of a pod tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Sets whose sidecars it carries, sorted.
+    carried: Box<[Box<str>]>,
+    /// Sets its record names as left out, with the reason, sorted.
+    left_out: Box<[(Box<str>, Reason)]>,
+    /// Whether the record had no room for all sets.
+    is_cut: bool,
+}
+
+/// How a pod stands to a set that matches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It carries the sidecars.
+    Carries,
+    /// Its record says why it does not.
+    LeftOut(Reason),
+    /// It does not, and nobody expects it at present: [`Reason::InjectionPaused`], [`Reason::Observed`] or
+    /// [`Reason::SwitchedOff`].
+    Excused(Reason),
+    /// It does not, and should.
+    Missed,
+    /// It does not, and is older than the present selector.
+    Predates,
+}
+
+impl Marks {
+    /// Reads the marks of a pod. `None` for the copy of a static pod, which nothing can be done to.
+    ///
+    /// Beside our label the list of sets counts only if a container was injected. Without our label it is `OpenKruise`'s
+    /// list, which is taken at its word.
+    pub fn read<'a>(
+        annotation: impl Fn(&str) -> Option<&'a str>,
+        is_labelled: bool,
+        has_injected_container: bool,
+    ) -> Option<Self> {
+        if annotation(marks::MIRROR).is_some() {
+            return None;
+        }
+        let is_believed = !is_labelled || has_injected_container;
+        let listed = annotation(marks::INJECTED_SETS).filter(|_| is_believed);
+        let carried: Box<[Box<str>]> = marks::names(listed.as_ref()).into_iter().map(Into::into).collect();
+        let record = annotation(marks::DECISION).and_then(Record::parse);
+        let is_cut = record.as_ref().is_some_and(Record::lacks_sets);
+        // What says "applied" beside no sidecar explains nothing.
+        let left_out = record.into_iter().flat_map(|record| record.sets).filter(|(_, entry)| !entry.was_applied());
+        let left_out = left_out.map(|(set, entry)| (set.into(), entry.code.parse().unwrap_or(Reason::RecordTruncated)));
+        Some(Self { carried, left_out: left_out.collect(), is_cut })
+    }
+
+    fn carries(&self, set: &str) -> bool {
+        self.carried.iter().any(|carried| **carried == *set)
+    }
+
+    /// Why the record says a set was left out, if it does.
+    fn left_out(&self, set: &str) -> Option<Reason> {
+        self.left_out.iter().find(|(name, _)| **name == *set).map(|(_, reason)| *reason)
+    }
+}
+
+/// How a pod stands to every set that matches it, by name. `since` tells when the present selector of a set was first
+/// observed.
+///
+/// Pods that are on their way out, and those of namespaces that are left alone, stand to no set.
+pub fn standings(
+    pod: &LivingPod,
+    namespace: &Namespace,
+    sets: &SetIndex,
+    installation: Installation<'_>,
+    since: impl Fn(&Meaning) -> Option<Timestamp>,
+) -> BTreeMap<String, Standing> {
+    if pod.is_deleting || namespace.is_excluded(installation.own_namespace) {
+        return BTreeMap::new();
+    }
+    let matching = sets.matching(&pod.labels, namespace);
+    let Some(own_labels) = own_labels(pod, sets) else {
+        return matching
+            .into_iter()
+            .map(|set| (set.name.clone(), standing(pod, set, installation, since(set))))
+            .collect();
+    };
+    // A set that matches only with, or only without, the labels that other sets gave the pod was asked or not, and what
+    // came of it is on the pod; where nothing is, nobody expects it.
+    let matched_before = sets.matching(&own_labels, namespace);
+    let both: BTreeMap<&str, &Meaning> =
+        matching.iter().chain(&matched_before).map(|set| (set.name.as_str(), set.as_ref())).collect();
+    let is_in = |list: &[&std::sync::Arc<Meaning>], name: &str| list.iter().any(|set| set.name == name);
+    let stands = both.into_iter().filter_map(|(name, set)| {
+        let is_certain = is_in(&matching, name) && is_in(&matched_before, name);
+        let standing = marked(pod, set).or_else(|| is_certain.then(|| standing(pod, set, installation, since(set))));
+        Some((name.to_owned(), standing?))
+    });
+    stands.collect()
+}
+
+/// The labels of a pod without those that the sets it carries give; `None` where that is the same.
+fn own_labels<'a>(pod: &'a LivingPod, sets: &SetIndex) -> Option<Vec<(&'a str, &'a str)>> {
+    let carried: Vec<&Meaning> =
+        pod.marks.carried.iter().filter_map(|name| sets.get(name)).map(AsRef::as_ref).collect();
+    let is_given = |key: &str, value: &str| {
+        carried.iter().any(|set| set.template.labels.get(key).is_some_and(|given| given == value))
+    };
+    let labels = pod.labels.iter().map(|(key, value)| (&**key, &**value));
+    let own: Vec<(&str, &str)> = labels.filter(|(key, value)| !is_given(key, value)).collect();
+    (own.len() < pod.labels.len()).then_some(own)
+}
+
+fn standing(pod: &LivingPod, set: &Meaning, installation: Installation<'_>, since: Option<Timestamp>) -> Standing {
+    if let Some(standing) = marked(pod, set) {
+        return standing;
+    }
+    if pod.marks.is_cut {
+        return Standing::LeftOut(Reason::RecordTruncated);
+    }
+    if let Some(reason) = excuse(set, installation) {
+        return Standing::Excused(reason);
+    }
+    match since {
+        Some(since) if pod.created > since => Standing::Missed,
+        _ => Standing::Predates,
+    }
+}
+
+/// What the marks of a pod say of a set by name.
+fn marked(pod: &LivingPod, set: &Meaning) -> Option<Standing> {
+    // Before the list, which may be older: a pod can be created with one.
+    let left_out = pod.marks.left_out(&set.name).map(Standing::LeftOut);
+    left_out.or_else(|| pod.marks.carries(&set.name).then_some(Standing::Carries))
+}
+
+/// Why no pod of a set gets its sidecars at present; `None` if pods do.
+pub fn excuse(set: &Meaning, installation: Installation<'_>) -> Option<Reason> {
+    if installation.is_off {
+        return Some(Reason::SwitchedOff);
+    }
+    if set.injection.paused {
+        return Some(Reason::InjectionPaused);
+    }
+    let observes = installation.mode == SetMode::Observe || set.mode == SetMode::Observe;
+    observes.then_some(Reason::Observed)
+}
