@@ -1,17 +1,50 @@
 //! The role that looks after sets and pods: status, events, what was missed. One replica of it acts.
+//!
+//! - [`pods`]: the two watches on pods, and what is kept of each.
+//! - [`sets`]: what is stored of the sets besides their words: version and status.
+//! - [`observed`]: since when pods of a selector are expected to carry sidecars.
+//! - [`status`]: from what is known of a set to its status, pure.
+//! - [`reconcile`]: keeps the counts in step with the watches and writes what changed.
+//! - [`news`]: what is told about pods, and to whom; [`workload`] finds the workload behind a pod.
+//! - [`repair`]: which missed pods are evicted, pure, and the carrying out.
+//! - [`blast`]: what an edit of a set does to the pods and templates there are.
+//!
+//! Losing the lease ends all of it at once: everything that watches or writes lives in one future, which is dropped.
+//! Then the process stands again; it does not end, as it may be answering reviews as well, and a webhook that ends
+//! when the API server was slow for ten seconds would miss the pods created next. A write that was under way may arrive
+//! late; each names the version it was made for, so that it then changes nothing.
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use kube::Client;
+use pillion_runtime::gates::Gates;
 use pillion_runtime::lease::{Election, Leadership, LeaseMetrics, Terms, unique_identity};
 use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::telemetry::Checks;
 use pillion_runtime::watch::WatchMetrics;
 use prometheus_client::registry::Registry;
+use tracing::info;
 
+use crate::events::{EventMetrics, Events};
+use crate::gates::POD_WEBHOOK;
 use crate::names;
 use crate::settings::Settings;
 use crate::switch::Switch;
+use crate::view::View;
+
+mod blast;
+mod metrics;
+mod news;
+mod observed;
+mod pods;
+mod reconcile;
+mod repair;
+mod sets;
+mod status;
+mod workload;
+
+use metrics::ControllerMetrics;
 
 /// What the controller shares with the rest of the process.
 pub struct Controller<'a> {
@@ -19,6 +52,10 @@ pub struct Controller<'a> {
     pub client: &'a Client,
     /// What the process was told.
     pub settings: &'a Arc<Settings>,
+    /// Which features are on.
+    pub gates: &'a Gates,
+    /// All sets and namespaces.
+    pub view: &'a View,
     /// Whether injection is switched off.
     pub switch: &'a Switch,
     /// The end.
@@ -27,11 +64,55 @@ pub struct Controller<'a> {
     pub watch_metrics: &'a WatchMetrics,
 }
 
+/// What the leader works with.
+#[derive(Clone)]
+struct Context {
+    client: Client,
+    settings: Arc<Settings>,
+    /// Whether pods are reviewed at all.
+    reviews_pods: bool,
+    view: View,
+    switch: Switch,
+    leadership: Leadership,
+    events: Events,
+    watch_metrics: WatchMetrics,
+    metrics: ControllerMetrics,
+}
+
 /// Starts the controller; gives the checks by which it is ready.
 pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
+    let Controller { client, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
     let leadership = stand(controller, registry);
-    drop(leadership);
+    let (events, events_driver) =
+        Events::new(client.clone(), "controller", &settings.name, EventMetrics::register(registry));
+    let context = Context {
+        client: client.clone(),
+        settings: Arc::clone(settings),
+        reviews_pods: gates.is_on(&POD_WEBHOOK),
+        view: view.clone(),
+        switch: switch.clone(),
+        leadership,
+        events,
+        watch_metrics: watch_metrics.clone(),
+        metrics: ControllerMetrics::register(registry),
+    };
+    let stop = shutdown.token(Stage::Controllers);
+    shutdown.spawn(Stage::Controllers, async move {
+        stop.run_until_cancelled(async { tokio::join!(events_driver, lead(context).boxed()) }).await;
+    });
     readiness
+}
+
+/// Acts whenever this replica leads.
+async fn lead(context: Context) {
+    loop {
+        context.leadership.acquired().await;
+        tokio::select! {
+            () = context.leadership.lost() => info!("not the leader any more: everything stops"),
+            () = reconcile::run(&context) => {}
+        }
+        context.metrics.forget();
+    }
 }
 
 /// Stands for election to the very end.

@@ -6,6 +6,7 @@
 //! - [`webhook`]: the role that answers the API server. It never watches pods.
 //! - [`controller`]: the role that looks after sets and pods; one replica of it acts.
 //! - [`events`]: events on objects, told beside the work.
+//! - [`view`]: what both roles decide from: all sets, compiled, and the namespaces.
 //! - [`switch`]: whether injection is switched off.
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod names;
 mod run;
 mod settings;
 pub mod switch;
+pub mod view;
 pub mod webhook;
 
 pub use gates::{GATES, POD_WEBHOOK};

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use futures::FutureExt as _;
 use pillion_runtime::client::{Source, connect};
 use pillion_runtime::gates::Gates;
 use pillion_runtime::server::{Limits, Server, ServerMetrics};
@@ -15,6 +16,7 @@ use tracing::info;
 use crate::gates::GATES;
 use crate::settings::{Role, Settings};
 use crate::switch::Switch;
+use crate::view::View;
 use crate::{controller, webhook};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -35,18 +37,23 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     let server_metrics = ServerMetrics::register(ours);
 
     let (switch, switch_driver) = Switch::watch(client.clone(), &settings.namespace, &watch_metrics);
+    let (view, view_driver) = View::watch(&client, &watch_metrics);
+    // Reviews are answered to the last, so what they are answered from lives as long.
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {
-        stop.run_until_cancelled(switch_driver).await;
+        stop.run_until_cancelled(async { tokio::join!(switch_driver.boxed(), view_driver) }).await;
     });
 
-    let ending = shutdown.clone();
-    let mut readiness = Checks::default().with("not ending", move || ending.check_not_begun());
+    let (ending, sets) = (shutdown.clone(), view.clone());
+    let mut readiness = Checks::default()
+        .with("not ending", move || ending.check_not_begun())
+        .with("sets and namespaces", move || sets.check_complete());
     if settings.roles.contains(&Role::Webhook) {
         let webhook = webhook::Webhook {
             client: &client,
             settings: &settings,
             gates: &gates,
+            view: &view,
             switch: &switch,
             shutdown: &shutdown,
             watch_metrics: &watch_metrics,
@@ -58,6 +65,8 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
         let controller = controller::Controller {
             client: &client,
             settings: &settings,
+            gates: &gates,
+            view: &view,
             switch: &switch,
             shutdown: &shutdown,
             watch_metrics: &watch_metrics,

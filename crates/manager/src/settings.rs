@@ -63,6 +63,12 @@ pub struct Settings {
     /// Evict pods that should carry a sidecar and do not, so that their workload makes them again
     #[arg(long)]
     pub recreate_missed: bool,
+    /// How many such pods are evicted in a minute, in the whole cluster
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=6000))]
+    pub evictions_per_minute: u32,
+    /// How many such pods of one workload are evicted at a time; the next waits until they are back and ready
+    #[arg(long, default_value_t = 1)]
+    pub evictions_per_workload: usize,
 }
 
 /// What a process does.

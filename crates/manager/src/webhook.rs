@@ -1,6 +1,5 @@
 //! The role that answers the API server: reviews of pods and of sets.
 //!
-//! - [`view`]: what reviews are answered from: all sets, compiled, and the namespaces.
 //! - [`handlers`]: one review in, one answer out, counted.
 //! - [`authority`]: the certificates: one authority in a Secret, a leaf per replica in memory.
 //! - [`registration`]: what the API server is told about us, and put right when somebody changes it.
@@ -13,7 +12,6 @@ mod handlers;
 mod metrics;
 pub mod registration;
 mod serve;
-pub mod view;
 
 pub use handlers::{Handlers, router};
 pub use metrics::AdmissionMetrics;

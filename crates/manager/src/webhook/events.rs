@@ -12,11 +12,13 @@ pub(super) struct RefusalEvents(pub(super) Events);
 
 impl RefusalEvents {
     /// Tells the set, and the object that wanted the pod.
-    pub(super) fn tell(&self, namespace: &str, refused: Refused) {
+    pub(super) fn tell(&self, namespace: &str, set_uid: Option<String>, refused: Refused) {
         let set = ObjectReference {
             api_version: Some(API_VERSION.to_owned()),
             kind: Some("SidecarSet".to_owned()),
             name: Some(refused.set.clone()),
+            // By the uid kubectl finds the events of an object.
+            uid: set_uid,
             ..ObjectReference::default()
         };
         let owner = refused.owner.map(|owner| reference(namespace, owner));

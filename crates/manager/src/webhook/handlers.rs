@@ -24,11 +24,11 @@ use tracing::{debug, warn};
 
 use super::events::RefusalEvents;
 use super::metrics::{About, AdmissionMetrics, Answered};
-use super::view::View;
 use crate::admission::pods::{self, Answer, Question};
 use crate::admission::{Request, Response, Unreadable, sets};
 use crate::names;
 use crate::switch::Switch;
+use crate::view::{LookupError, View};
 
 /// A review of a pod this large takes milliseconds. Pods of people are a tenth of it.
 const LARGE: usize = 256 << 10;
@@ -52,7 +52,7 @@ enum Failure {
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
     #[error("{0}")]
-    Lookup(#[from] super::view::LookupError),
+    Lookup(#[from] LookupError),
     #[error("the review was given up: {0}")]
     GivenUp(String),
 }
@@ -104,7 +104,8 @@ impl Handlers {
             && request.dry_run != Some(true)
         {
             debug!(namespace = &*request.namespace, set = refusal.set, code = refusal.reason.code(), "refused a pod");
-            self.events.tell(&request.namespace, refusal);
+            let set_uid = self.view.known().judged.get(&refusal.set).map(|judged| judged.uid.clone());
+            self.events.tell(&request.namespace, set_uid, refusal);
         }
         Ok((response, uid))
     }

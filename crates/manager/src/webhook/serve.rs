@@ -17,11 +17,11 @@ use super::authority::Keeper;
 use super::events::RefusalEvents;
 use super::handlers::{Handlers, router};
 use super::metrics::AdmissionMetrics;
-use super::view::View;
 use crate::events::{EventMetrics, Events};
 use crate::gates::POD_WEBHOOK;
 use crate::settings::Settings;
 use crate::switch::Switch;
+use crate::view::View;
 
 /// What the webhook shares with the rest of the process.
 pub struct Webhook<'a> {
@@ -31,6 +31,8 @@ pub struct Webhook<'a> {
     pub settings: &'a Arc<Settings>,
     /// Which features are on.
     pub gates: &'a Gates,
+    /// All sets and namespaces.
+    pub view: &'a View,
     /// Whether injection is switched off.
     pub switch: &'a Switch,
     /// The end.
@@ -43,8 +45,7 @@ pub struct Webhook<'a> {
 
 /// Starts the webhook; gives the checks by which it is ready.
 pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
-    let Webhook { client, settings, gates, switch, shutdown, watch_metrics, server_metrics } = *webhook;
-    let (view, view_driver) = View::watch(client, watch_metrics);
+    let Webhook { client, settings, gates, view, switch, shutdown, watch_metrics, server_metrics } = *webhook;
     let (events, events_driver) =
         Events::new(client.clone(), "webhook", &settings.name, EventMetrics::register(registry));
     let (keeper, certificates, keeper_driver) =
@@ -58,10 +59,9 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
     };
-    // Reviews are answered to the last, so what they are answered from lives as long.
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {
-        stop.run_until_cancelled(async { tokio::join!(view_driver, events_driver) }).await;
+        stop.run_until_cancelled(events_driver).await;
     });
     // From the beginning of the end others look after the registrations: this replica may be going because they are.
     let drain = shutdown.token(Stage::Drain);
@@ -86,9 +86,6 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
             ends.begin(&format!("{error:#}"));
         }
     });
-    let (sets, switch) = (view, switch.store().clone());
-    readiness
-        .with("sets and namespaces", move || sets.check_complete())
-        .with("switch", move || switch.check_complete())
-        .with("certificate", move || certificates.check_trusted())
+    let switch = switch.store().clone();
+    readiness.with("switch", move || switch.check_complete()).with("certificate", move || certificates.check_trusted())
 }

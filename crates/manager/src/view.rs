@@ -1,6 +1,6 @@
-//! What reviews are answered from: all sets, compiled, and the namespaces.
+//! What both roles decide from: all sets, compiled, and the namespaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,21 +13,41 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use pillion_api::{SidecarSet, review};
 use pillion_inject::{Namespace, SetIndex};
-use pillion_runtime::watch::{Freshness, Key, Selection, Store, WatchMetrics, watch};
+use pillion_runtime::watch::{Changes, Freshness, Key, Selection, Store, WatchMetrics, watch};
 use serde_json::Value;
-use tokio::sync::watch::Sender;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-/// What reviews are answered from. Clones see the same.
+/// All sets and namespaces. Clones see the same.
 #[derive(Clone)]
 pub struct View {
-    sets: Arc<ArcSwap<SetIndex>>,
-    /// Whether the sets of the first list are in the index.
-    indexed: Arc<Sender<bool>>,
+    known: Arc<ArcSwap<Known>>,
+    /// How often sets were put into the index; 0 before those of the first list are.
+    indexed: Arc<Sender<u64>>,
     set_objects: Store<Arc<Value>>,
     namespaces: Store<Arc<Namespace>>,
     client: Client,
+}
+
+/// All sets at one point in time.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Those that can be used.
+    pub sets: Arc<SetIndex>,
+    /// What is to be said about each of them, and of those that cannot be used.
+    pub judged: BTreeMap<String, Arc<Judged>>,
+}
+
+/// A set as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Its uid: another set may have had its name.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// Why it cannot be used, if it cannot.
+    pub problem: Option<String>,
 }
 
 /// Why a review cannot be answered.
@@ -57,8 +77,8 @@ impl View {
                 Some(Arc::new(slim(namespace)))
             });
         let view = Self {
-            sets: Arc::new(ArcSwap::from_pointee(SetIndex::default())),
-            indexed: Arc::new(Sender::new(false)),
+            known: Arc::new(ArcSwap::from_pointee(Known::default())),
+            indexed: Arc::new(Sender::new(0)),
             set_objects,
             namespaces,
             client: client.clone(),
@@ -72,7 +92,40 @@ impl View {
 
     /// All sets that can be used.
     pub fn sets(&self) -> Arc<SetIndex> {
-        self.sets.load_full()
+        Arc::clone(&self.known.load().sets)
+    }
+
+    /// All sets, and what is to be said about them.
+    pub fn known(&self) -> Arc<Known> {
+        self.known.load_full()
+    }
+
+    /// Changes with the sets. Its value is 0 until the sets of the first list are known.
+    pub fn set_changes(&self) -> Receiver<u64> {
+        self.indexed.subscribe()
+    }
+
+    /// Waits until all sets and namespaces are known.
+    pub async fn completed(&self) {
+        self.namespaces.completed().await;
+        let mut indexed = self.indexed.subscribe();
+        let seen = indexed.wait_for(|times| *times > 0).await;
+        drop(seen.expect("the sending end lives as long as this view"));
+    }
+
+    /// A namespace, if it is known.
+    pub fn known_namespace(&self, name: &str) -> Option<Arc<Namespace>> {
+        self.namespaces.get(&Key::new("", name))
+    }
+
+    /// All namespaces that are known.
+    pub fn namespaces(&self) -> BTreeMap<Key, Arc<Namespace>> {
+        self.namespaces.snapshot()
+    }
+
+    /// Tells which namespaces changed, beginning with all there are.
+    pub fn namespace_changes(&self) -> Changes {
+        self.namespaces.changes()
     }
 
     /// The namespace of a pod. One that is not known yet is asked for, for at most so long.
@@ -93,7 +146,7 @@ impl View {
     pub fn check_complete(&self) -> Result<(), String> {
         self.set_objects.check_complete().map_err(|why| format!("sidecarsets: {why}"))?;
         self.namespaces.check_complete().map_err(|why| format!("namespaces: {why}"))?;
-        if *self.indexed.borrow() { Ok(()) } else { Err("sidecarsets: not compiled yet".to_owned()) }
+        if *self.indexed.borrow() > 0 { Ok(()) } else { Err("sidecarsets: not compiled yet".to_owned()) }
     }
 
     /// A health check: a watch that has failed for long answers from the past.
@@ -106,7 +159,6 @@ impl View {
         self.set_objects.completed().await;
         let all = self.set_objects.read(|objects| objects.iter().map(|(key, _)| key.clone()).collect());
         self.apply(all);
-        self.indexed.send_replace(true);
         loop {
             let changed = changes.next().await;
             self.apply(changed);
@@ -115,23 +167,35 @@ impl View {
 
     /// Compiles the sets that changed and puts them in place at once.
     fn apply(&self, changed: BTreeSet<Key>) {
-        let mut sets = SetIndex::clone(&self.sets.load());
+        let Known { sets, mut judged } = Known::clone(&self.known.load());
+        let mut sets = SetIndex::clone(&sets);
         for key in changed {
             let Some(object) = self.set_objects.get(&key) else {
                 sets.remove(&key.name);
+                judged.remove(&*key.name);
                 continue;
             };
-            let judged = review(&object);
-            if let Some(meaning) = judged.meaning {
+            let reviewed = review(&object);
+            let problem = reviewed.errors().next().map(ToString::to_string);
+            if let Some(meaning) = reviewed.meaning {
                 sets.insert(meaning);
             } else {
-                let problem = judged.problems.first().map(ToString::to_string).unwrap_or_default();
                 warn!(set = %key, problem, "cannot be used");
                 sets.remove(&key.name);
             }
+            judged.insert(key.name.into(), Arc::new(Judged::of(&object, problem)));
         }
         debug!(sets = sets.sets().len(), "sets compiled");
-        self.sets.store(Arc::new(sets));
+        self.known.store(Arc::new(Known { sets: Arc::new(sets), judged }));
+        self.indexed.send_modify(|times| *times += 1);
+    }
+}
+
+impl Judged {
+    fn of(object: &Value, problem: Option<String>) -> Self {
+        let metadata = &object["metadata"];
+        let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
+        Self { uid, generation: metadata["generation"].as_i64().unwrap_or_default(), problem }
     }
 }
 

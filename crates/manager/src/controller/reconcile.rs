@@ -1,0 +1,371 @@
+//! Keeps the counts in step with the watches, and writes what changed.
+//!
+//! One pass at a time, a second apart: it takes in all changes since the last, counts the pods they concern, and writes
+//! the statuses that came out otherwise. So no set is written more often than once a second, however much happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use jiff::Timestamp;
+use pillion_api::{Meaning, Namespaces, SetMode};
+use pillion_inject::coverage::{Coverage, excuse, standings};
+use pillion_inject::{Installation, selects_namespace};
+use pillion_runtime::watch::{Changes, Key, Listing, Store};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Context;
+use super::blast::Blasts;
+use super::news::{NewsDesk, news};
+use super::observed::{Observed, hash};
+use super::pods::{KeptPod, watch_bare, watch_injected};
+use super::repair::Sweeper;
+use super::sets::{StoredSet, watch_stored};
+use super::status::{EXAMPLES, Facts, status};
+use crate::view::{Judged, Known};
+
+mod write;
+
+use write::Writer;
+
+/// A pass begins no sooner after the one before.
+const PACE: Duration = Duration::from_secs(1);
+
+/// A pod in one of the two stores. One of the same name may be in both for a moment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PodKey {
+    pub(super) is_bare: bool,
+    pub(super) key: Key,
+}
+
+/// Looks after all sets while it runs.
+pub(super) async fn run(context: &Context) {
+    context.view.completed().await;
+    context.switch.store().completed().await;
+    let (injected, injected_driver) = watch_injected(&context.client, &context.watch_metrics);
+    let (bare, bare_driver) = watch_bare(&context.client, context.view.clone(), &context.watch_metrics);
+    let (stored, stored_driver) = watch_stored(&context.client, &context.watch_metrics);
+    let (desk, desk_driver) = NewsDesk::open(context);
+    let (sweeper, sweeper_driver) = Sweeper::new(context, desk.clone());
+    let (blasts, blasts_driver) = Blasts::new(context);
+    let passes = async {
+        injected.completed().await;
+        bare.completed().await;
+        stored.completed().await;
+        let mut reconciler = Reconciler {
+            context,
+            changed: Changed::begin(&injected, &bare, &stored, context),
+            pods: Pods { injected, bare },
+            stored,
+            desk,
+            sweeper,
+            blasts,
+            writer: Writer::default(),
+            coverage: Coverage::default(),
+            sets: Sets::default(),
+        };
+        reconciler.run().await;
+    };
+    tokio::join!(injected_driver, bare_driver, stored_driver, desk_driver, sweeper_driver, blasts_driver, passes);
+}
+
+struct Reconciler<'a> {
+    context: &'a Context,
+    changed: Changed,
+    pods: Pods,
+    stored: Store<Arc<StoredSet>>,
+    desk: NewsDesk,
+    sweeper: Sweeper,
+    blasts: Blasts,
+    writer: Writer,
+    coverage: Coverage<PodKey>,
+    sets: Sets,
+}
+
+/// Both stores of pods.
+pub(super) struct Pods {
+    injected: Store<Arc<KeptPod>>,
+    bare: Store<Arc<KeptPod>>,
+}
+
+/// What is remembered about the sets from pass to pass.
+#[derive(Default)]
+struct Sets {
+    known: Arc<Known>,
+    is_off: bool,
+    observed: BTreeMap<String, Observed>,
+    /// What each set selects, as a hash.
+    selections: BTreeMap<String, String>,
+    /// The sets that mean a namespace by its name or labels, by namespace.
+    selecting: BTreeMap<Key, Vec<String>>,
+    /// Sets whose pods may have been dropped before anybody asked for them, until they are listed.
+    awaiting: Option<(Listing, BTreeSet<String>)>,
+}
+
+/// What changed since the last pass.
+struct Changed {
+    injected: Changes,
+    bare: Changes,
+    stored: Changes,
+    namespaces: Changes,
+    switch: Changes,
+    sets: tokio::sync::watch::Receiver<u64>,
+    waiting: Waiting,
+}
+
+/// Changes that wait for the next pass.
+#[derive(Default)]
+struct Waiting {
+    pods: BTreeSet<PodKey>,
+    namespaces: BTreeSet<Key>,
+    /// Sets, their versions, or the switch.
+    is_other: bool,
+    are_sets: bool,
+}
+
+impl Reconciler<'_> {
+    async fn run(&mut self) {
+        // What was there at the beginning is a change as well.
+        self.changed.waiting.are_sets = true;
+        loop {
+            let began = Instant::now();
+            let waiting = self.changed.take();
+            let is_done = self.pass(waiting).await;
+            sleep_until(began + PACE).await;
+            if is_done {
+                self.changed.next().await;
+            } else {
+                // What was left over is not to wait for a change.
+                let _ = timeout(PACE, self.changed.next()).await;
+            }
+        }
+    }
+
+    /// Whether nothing is left over for another pass.
+    async fn pass(&mut self, waiting: Waiting) -> bool {
+        let now = Timestamp::now();
+        let counts_all = self.take_in_sets(waiting.are_sets, now) | self.take_in_namespaces(&waiting.namespaces);
+        let mut pods = waiting.pods;
+        if counts_all {
+            pods.extend(self.pods.keys());
+        }
+        for pod in pods {
+            self.count(&pod, now);
+        }
+        let missed = self.coverage.all_missed();
+        self.context.metrics.missed.set(i64::try_from(missed.len()).unwrap_or(i64::MAX));
+        let is_swept = self.sweeper.sweep(&missed, &self.pods, now);
+        let desired = self.desired(now);
+        let is_written = self.writer.write(self.context, &self.stored, desired).await;
+        is_swept && is_written && self.sets.awaiting.is_none() && !self.blasts.is_busy()
+    }
+
+    fn installation(&self) -> Installation<'_> {
+        let Context { settings, .. } = self.context;
+        Installation { mode: settings.mode, is_off: self.sets.is_off, own_namespace: Some(&settings.namespace) }
+    }
+
+    /// Takes in what became of the sets and the switch. Whether every pod is to be counted anew.
+    fn take_in_sets(&mut self, are_changed: bool, now: Timestamp) -> bool {
+        if let Some((listing, _)) = &self.sets.awaiting
+            && self.pods.bare.has_listed(*listing)
+        {
+            self.sets.awaiting = None;
+        }
+        let is_off = self.context.switch.is_off() || !self.context.reviews_pods;
+        let switched = std::mem::replace(&mut self.sets.is_off, is_off) != is_off;
+        if are_changed {
+            let known = self.context.view.known();
+            let before = std::mem::replace(&mut self.sets.known, Arc::clone(&known));
+            self.blasts.edited(&before, &known, &self.stored);
+            self.select_anew(&known);
+        }
+        // A status may say since when pods are expected; it comes by another watch than the set.
+        let observed = self.observe(now);
+        let is_news = observed != self.sets.observed;
+        self.sets.observed = observed;
+        switched || are_changed || is_news
+    }
+
+    /// Since when each set expects its pods.
+    fn observe(&self, now: Timestamp) -> BTreeMap<String, Observed> {
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let known = &self.sets.known;
+        let observe = |set: &Arc<Meaning>| {
+            let judged = known.judged.get(&set.name)?;
+            let stored = self.current(&set.name, judged)?;
+            let observes = self.context.settings.mode == SetMode::Observe || set.mode == SetMode::Observe;
+            let remembered = self.sets.observed.get(&set.name);
+            let next = Observed::next(hash(set, observes), remembered, stored.status().as_ref(), now);
+            Some((set.name.clone(), next))
+        };
+        known.sets.sets().filter_map(observe).collect()
+    }
+
+    /// The stored set that a judgement is about. None while one of the two is behind the other.
+    fn current(&self, name: &str, judged: &Judged) -> Option<Arc<StoredSet>> {
+        let stored = self.stored.get(&Key::new("", name))?;
+        (stored.uid == judged.uid && stored.generation == judged.generation).then_some(stored)
+    }
+
+    /// Where a set selects other pods than before, those it selects now may have been dropped: all are listed again.
+    fn select_anew(&mut self, known: &Known) {
+        let selections: BTreeMap<String, String> =
+            known.sets.sets().map(|set| (set.name.clone(), hash(set, false))).collect();
+        let before = &self.sets.selections;
+        let others = selections.iter().filter(|(name, hash)| before.get(*name) != Some(*hash));
+        let others: BTreeSet<String> = others.map(|(name, _)| name.clone()).collect();
+        self.sets.selections = selections;
+        let namespaces = self.context.view.namespaces();
+        self.sets.selecting =
+            namespaces.iter().map(|(key, namespace)| (key.clone(), selecting(known, namespace))).collect();
+        self.list_again(others);
+    }
+
+    fn list_again(&mut self, sets: BTreeSet<String>) {
+        if sets.is_empty() {
+            return;
+        }
+        let listing = self.pods.bare.list_again();
+        let before = self.sets.awaiting.take().map(|(_, sets)| sets).unwrap_or_default();
+        self.sets.awaiting = Some((listing, before.into_iter().chain(sets).collect()));
+    }
+
+    /// Takes in what became of namespaces. Whether every pod is to be counted anew.
+    fn take_in_namespaces(&mut self, changed: &BTreeSet<Key>) -> bool {
+        let (mut others, mut is_news) = (BTreeSet::new(), false);
+        for key in changed {
+            let Some(namespace) = self.context.view.known_namespace(&key.name) else {
+                self.sets.selecting.remove(key);
+                continue;
+            };
+            let now = selecting(&self.sets.known, &namespace);
+            match self.sets.selecting.insert(key.clone(), now.clone()) {
+                // Pods that came before their namespace were kept.
+                None => is_news = true,
+                Some(before) if before == now => {}
+                Some(before) => {
+                    is_news = true;
+                    others.extend(now.into_iter().filter(|set| !before.contains(set)));
+                }
+            }
+        }
+        self.list_again(others);
+        is_news
+    }
+
+    fn count(&mut self, pod: &PodKey, now: Timestamp) {
+        let kept = self.pods.get(pod);
+        let namespace = self.context.view.known_namespace(&pod.key.namespace);
+        let (Some(kept), Some(namespace)) = (kept, namespace) else {
+            self.coverage.remove(pod);
+            return;
+        };
+        let since = |set: &Meaning| self.sets.observed.get(&set.name).map(|observed| observed.since);
+        let stands = standings(&kept.living, &namespace, &self.sets.known.sets, self.installation(), since);
+        let steps = self.coverage.put(pod.clone(), stands, kept.living.is_ready);
+        for step in steps {
+            if let Some(news) = news(&step, &pod.key, &kept, now) {
+                self.desk.tell(news);
+            }
+        }
+    }
+
+    /// The status every set should have, by name. Sets of which not enough is known yet are left out.
+    fn desired(&self, now: Timestamp) -> Vec<write::Desired> {
+        let Sets { known, awaiting, .. } = &self.sets;
+        let is_awaited = |name: &String| awaiting.as_ref().is_some_and(|(_, sets)| sets.contains(name));
+        let desired = |(name, judged): (&String, &Arc<Judged>)| {
+            let stored = self.current(name, judged)?;
+            if is_awaited(name) {
+                return None;
+            }
+            let before = stored.status();
+            let facts = self.facts(name, judged, before.as_ref().and_then(|before| before.blast_radius.clone()));
+            let status = status(&facts, before.as_ref(), now);
+            Some(write::Desired { name: name.clone(), stored, status })
+        };
+        known.judged.iter().filter_map(desired).collect()
+    }
+
+    fn facts<'f>(&'f self, name: &str, judged: &'f Judged, before: Option<pillion_api::BlastRadius>) -> Facts<'f> {
+        let set = self.sets.known.sets.get(name);
+        let missed = self.coverage.missed(name).take(EXAMPLES);
+        Facts {
+            generation: judged.generation,
+            problem: judged.problem.as_deref(),
+            excuse: set.and_then(|set| excuse(set, self.installation())),
+            tally: self.coverage.tally(name),
+            missed: missed.map(|pod| pod.key.to_string()).collect(),
+            observed: self.sets.observed.get(name),
+            blast_radius: self.blasts.of(name, judged).or(before),
+        }
+    }
+}
+
+/// The sets that mean a namespace by its name or labels.
+fn selecting(known: &Known, namespace: &pillion_inject::Namespace) -> Vec<String> {
+    let sets = known.sets.sets().filter(|set| set.namespaces != Namespaces::All);
+    sets.filter(|set| selects_namespace(&set.namespaces, namespace)).map(|set| set.name.clone()).collect()
+}
+
+impl Pods {
+    pub(super) fn get(&self, pod: &PodKey) -> Option<Arc<KeptPod>> {
+        if pod.is_bare { self.bare.get(&pod.key) } else { self.injected.get(&pod.key) }
+    }
+
+    fn keys(&self) -> Vec<PodKey> {
+        let of = |store: &Store<Arc<KeptPod>>, is_bare| {
+            store.read(|pods| pods.iter().map(|(key, _)| PodKey { is_bare, key: key.clone() }).collect::<Vec<_>>())
+        };
+        let mut keys = of(&self.injected, false);
+        keys.extend(of(&self.bare, true));
+        keys
+    }
+
+    /// Looks at every pod.
+    pub(super) fn each(&self, mut look: impl FnMut(&KeptPod)) {
+        for store in [&self.injected, &self.bare] {
+            store.read(|pods| pods.iter().for_each(|(_, pod)| look(pod)));
+        }
+    }
+}
+
+impl Changed {
+    fn begin(
+        injected: &Store<Arc<KeptPod>>,
+        bare: &Store<Arc<KeptPod>>,
+        stored: &Store<Arc<StoredSet>>,
+        context: &Context,
+    ) -> Self {
+        Self {
+            injected: injected.changes(),
+            bare: bare.changes(),
+            stored: stored.changes(),
+            namespaces: context.view.namespace_changes(),
+            switch: context.switch.store().changes(),
+            sets: context.view.set_changes(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// Waits until there is one.
+    async fn next(&mut self) {
+        let of = |keys: BTreeSet<Key>, is_bare| keys.into_iter().map(move |key| PodKey { is_bare, key });
+        tokio::select! {
+            keys = self.injected.next() => self.waiting.pods.extend(of(keys, false)),
+            keys = self.bare.next() => self.waiting.pods.extend(of(keys, true)),
+            keys = self.namespaces.next() => self.waiting.namespaces.extend(keys),
+            _ = self.stored.next() => self.waiting.is_other = true,
+            _ = self.switch.next() => self.waiting.is_other = true,
+            _ = self.sets.changed() => self.waiting.are_sets = true,
+        }
+    }
+
+    /// Takes all there are.
+    fn take(&mut self) -> Waiting {
+        while self.next().now_or_never().is_some() {}
+        std::mem::take(&mut self.waiting)
+    }
+}
