@@ -5,6 +5,9 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 # The gates' tools, found in the cache that `just tools` fills.
 with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- gates --path):$PATH"'
 
+# Prefixes of e2e tests that run the manager from its image.
+with_manager_image := '^(inject(_chart.*|_quickstart.*)?)?$'
+
 # List the words.
 default:
     @just --list --unsorted
@@ -59,9 +62,9 @@ fuzz TARGET SECONDS='60': (tools "fuzz")
         cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else if TARGET =~ "pod|review" { "e2e/fixtures" } else { "" } }} \
         -- -max_total_time={{ SECONDS }} -max_len=8192
 
-# Pack the test images and the manager's.
-images: (tools "chart")
-    cargo xtask image testapp manager
+# Pack the test images and the manager's, which takes minutes where its code has changed.
+images FAMILIES='testapp manager': (tools "chart")
+    cargo xtask image {{ FAMILIES }}
 
 # A real Kubernetes for you: `just bed up --node --fleet 100 --metrics`, `just bed status`, `just bed kubectl …`, `just bed down`.
 [positional-arguments, no-exit-message]
@@ -70,7 +73,7 @@ images: (tools "chart")
     cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
 
 # Tests on a real Kubernetes whose name starts with PREFIX. Modules ending in `_own_bed` start beds of their own and run first, alone.
-e2e PREFIX='': (tools "gates" "bed" "chart") images
+e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_image { "testapp manager" } else { "testapp" })
     cargo build --quiet --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-cli --bin pillion
     {{ with_gates }} cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
         -E 'test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::/)'

@@ -165,8 +165,9 @@ async fn values_arrive_where_they_are_meant() -> Result<()> {
     assert_eq!(container_of(&[], "pillion-controller")?["args"], arguments(&["controller"], &[]));
     let one = &["layout=OnePod"];
     assert_eq!(container_of(one, "pillion-manager")?["args"], arguments(&["webhook", "controller"], &[]));
-    let repair = &["repair.enabled=true", "featureGates.B=false", "featureGates.A=true"];
-    let more = &["--feature-gates=A=true,B=false", "--recreate-missed"];
+    let repair = &["repair.enabled=true", "repair.evictionsPerMinute=7", "featureGates.B=false", "featureGates.A=true"];
+    let eviction = ["--recreate-missed", "--evictions-per-minute=7", "--evictions-per-workload=1"];
+    let more = &["--feature-gates=A=true,B=false", eviction[0], eviction[1], eviction[2]];
     assert_eq!(container_of(repair, "pillion-controller")?["args"], arguments(&["controller"], more));
     assert_eq!(container_of(repair, "pillion-webhook")?["args"], arguments(&["webhook"], &more[..1]));
 
