@@ -152,7 +152,8 @@ fn without_record(world: &World, row: &mut Row, created: Option<Timestamp>) {
     let (verdict, reason, message) = if is_older(world, set, created) {
         (PREDATES, Reason::Predates, format!("the pod is older than what set {set} selects"))
     } else {
-        let message = "the selectors match, but the pod has no record: it was not reviewed when it was created";
+        let message =
+            "the selectors match now, and the pod has no record: it was not reviewed, or labels have changed since";
         (MISSED, Reason::CreatedUnseen, message.to_owned())
     };
     (row.verdict, row.reason, row.message) = (verdict, Some(reason), message);

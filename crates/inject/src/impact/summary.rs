@@ -1,5 +1,6 @@
 //! How many pods and templates an edit concerns, with a few of them by name.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::impact::Effect;
@@ -36,8 +37,8 @@ pub struct Counts {
     pub admitted: usize,
 }
 
-/// A pod, or an object with a template for pods.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A pod, or an object with a template for pods. Templates come before pods: one of them tells more.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Its namespace.
     pub namespace: String,
@@ -54,6 +55,27 @@ pub struct Example<'a> {
     pub subject: &'a Subject,
     /// What the edit does to it.
     pub effect: &'a Effect,
+}
+
+impl Subject {
+    fn is_pod(&self) -> bool {
+        self.kind == "Pod"
+    }
+}
+
+impl Ord for Subject {
+    fn cmp(&self, other: &Self) -> Ordering {
+        fn key(it: &Subject) -> (bool, &str, &str, &str) {
+            (it.is_pod(), &it.namespace, &it.kind, &it.name)
+        }
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Subject {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Counts {
@@ -89,7 +111,7 @@ impl Impact {
 
     /// Adds what the edit does to one pod or template. In which order they come makes no difference.
     pub fn add(&mut self, subject: Subject, effect: Effect) {
-        let counts = if subject.kind == "Pod" { &mut self.pods } else { &mut self.templates };
+        let counts = if subject.is_pod() { &mut self.pods } else { &mut self.templates };
         *counts.of(&effect) += 1;
         if effect == Effect::Unaffected {
             return;
@@ -101,7 +123,7 @@ impl Impact {
         }
     }
 
-    /// Some of those the edit concerns, the first of each effect by namespace, kind and name; what hurts most is first.
+    /// Some of those the edit concerns, the first of each effect, templates before pods; what hurts most is first.
     pub fn examples(&self) -> impl Iterator<Item = Example<'_>> {
         self.examples.values().flatten().map(|(subject, effect)| Example { subject, effect })
     }

@@ -188,6 +188,7 @@ fn counts_are_kept_apart_and_examples_do_not_depend_on_the_order() {
         (subject("Pod", "d"), Effect::Unaffected),
         (subject("Deployment", "web"), refused.clone()),
         (subject("Job", "once"), Effect::Loses),
+        (subject("StatefulSet", "db"), Effect::Gains),
     ];
     let sum = |all: &[(Subject, Effect)]| {
         let mut impact = Impact::new(2);
@@ -198,13 +199,13 @@ fn counts_are_kept_apart_and_examples_do_not_depend_on_the_order() {
     };
     let impact = sum(&all);
     assert_eq!(impact.pods, Counts { gains: 3, unaffected: 1, ..Counts::default() });
-    assert_eq!(impact.templates, Counts { refused: 1, loses: 1, ..Counts::default() });
+    assert_eq!(impact.templates, Counts { refused: 1, loses: 1, gains: 1, ..Counts::default() });
     assert_eq!((impact.pods.total(), impact.pods.affected()), (4, 3));
-    assert_eq!((impact.templates.total(), impact.templates.affected()), (2, 2));
+    assert_eq!((impact.templates.total(), impact.templates.affected()), (3, 3));
     assert!(impact.refuses());
     let named: Vec<(&str, &Effect)> =
         impact.examples().map(|example| (example.subject.name.as_str(), example.effect)).collect();
-    assert_eq!(named, [("web", &refused), ("once", &Effect::Loses), ("a", &Effect::Gains), ("b", &Effect::Gains)]);
+    assert_eq!(named, [("web", &refused), ("once", &Effect::Loses), ("db", &Effect::Gains), ("a", &Effect::Gains)]);
     all.reverse();
     assert_eq!(sum(&all), impact);
     all.retain(|(_, effect)| *effect != refused);
