@@ -6,7 +6,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- gates --path):$PATH"'
 
 # Prefixes of e2e tests that run the manager from its image.
-with_manager_image := '^(inject(_chart.*|_quickstart.*)?)?$'
+with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?)?$'
 
 # List the words.
 default:

@@ -9,9 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use kube::Client;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::{Api, Client};
+use pillion_api::SidecarSet;
 use pillion_runtime::tls::Authority;
-use pillion_testbed::{Bed, Config, apply};
+use pillion_testbed::{Bed, Config, Look, apply, until};
 use serde_json::{Value, json};
 
 /// The namespace of the manager, which it does not intercept: the other arms live here.
@@ -58,6 +60,11 @@ impl BenchCluster {
         ] {
             apply(&client, "bench", &object).await?;
         }
+        let sets = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::erase::<SidecarSet>(&()));
+        until("SidecarSets to be served", Duration::from_secs(30), || async {
+            Ok(sets.list(&ListParams::default()).await.map_or_else(|error| Look::NotYet(error.to_string()), Look::Done))
+        })
+        .await?;
         Ok(Self { client, bed, folder, children: Vec::new() })
     }
 
@@ -112,7 +119,7 @@ impl BenchCluster {
                 "name": format!("{arm}.bench.pillion.dev"),
                 "clientConfig": {"url": format!("https://{address}/"), "caBundle": bundle},
                 "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail", "timeoutSeconds": 3,
-                "reinvocationPolicy": "IfNeeded",
+                "reinvocationPolicy": "Never",
                 "objectSelector": {"matchLabels": {ARM: arm}},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": APART}},
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],

@@ -58,7 +58,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
         std::future::ready(format!("{start}{}{rest}", uid.unwrap_or_default()))
     };
     let pem = fs::read_to_string(&arguments.authority)?;
-    let authority = Authority::from_pem(&pem, &pem)?;
+    let key = pem.find("-----BEGIN PRIVATE KEY-----").context("the authority's file has no key")?;
+    let authority = Authority::from_pem(&pem[..key], &pem[key..])?;
     let names = [arguments.address.ip().to_string()];
     let leaf = authority.issue(&names, Timestamp::now(), Duration::from_hours(24))?;
     let router = Router::new().route("/", post(answer));

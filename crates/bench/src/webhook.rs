@@ -69,7 +69,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let manager = cluster.start_manager()?;
     let mut hooks = BTreeMap::from([("ours-1", manager), ("ours-100", manager), ("ours-1000", manager)]);
     hooks.insert("no-op", cluster.start_hook("no-op", None).await?);
-    hooks.insert("constant", cluster.start_hook("constant", Some(&our_patch()?)).await?);
+    let patch = our_patch(&cluster).await?;
+    hooks.insert("constant", cluster.start_hook("constant", Some(&patch)).await?);
     let bench = Bench { cluster, api_server, hooks };
     bench.get_ready().await?;
     let mut samples = Vec::new();
@@ -122,12 +123,27 @@ fn set(number: usize) -> Value {
 }
 
 /// What ours answers, for the arm that answers the same without deciding.
-fn our_patch() -> Result<Value> {
+async fn our_patch(cluster: &BenchCluster) -> Result<Value> {
     let set = review(&set(0)).meaning.context("the set is valid")?;
-    let pod = pod("constant");
+    // As the API server shows it to webhooks: with the token mounted.
+    let api = Api::<Pod>::namespaced(cluster.client.clone(), APART);
+    let parameters = PostParams { dry_run: true, ..PostParams::default() };
+    let shown: Pod = serde_json::from_value(pod("none"))?;
+    let pod = until("a pod to be shown", PATIENCE, || async {
+        Ok(api.create(&parameters, &shown).await.map_or_else(|error| Look::NotYet(error.to_string()), Look::Done))
+    })
+    .await?;
+    let pod = serde_json::to_value(pod)?;
     let decision = inject(&pod, &Namespace::named("default"), [Candidate::latest(&set)], Installation::default());
     ensure!(!decision.patch.is_empty(), "the set was not applied");
-    Ok(json!(decision.patch))
+    let mut patch = json!(decision.patch);
+    // The volume of the token has another name in every pod; the API server mounts it itself.
+    for operation in patch.as_array_mut().into_iter().flatten() {
+        if let Some(mounts) = operation.pointer_mut("/value/volumeMounts").and_then(Value::as_array_mut) {
+            mounts.retain(|mount| mount["name"] == "proxy-data");
+        }
+    }
+    Ok(patch)
 }
 
 impl Bench {

@@ -18,6 +18,8 @@ const VOLUMES: &[Step<'_>] = &[Step::Key("spec"), Step::Key("volumes")];
 
 /// Volumes of this name the API server adds for the token of the pod's account.
 const TOKEN_VOLUME: &str = "kube-api-access-";
+/// Where it mounts them.
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What is to be written into a pod.
 pub(crate) struct Changes<'a> {
@@ -39,12 +41,14 @@ pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value
     let earlier = changes.ours.iter().chain(&changes.kept);
     let mut ours: BTreeSet<String> = earlier.map(|name| (*name).to_owned()).collect();
     let mut before = BTreeMap::new();
+    let other_account = changes.additions.iter().any(|additions| wants_other_account(additions, pod).is_some());
+    let token = token_mount(json).filter(|_| !other_account);
     for additions in &changes.additions {
         for (list, containers) in
             [("initContainers", &additions.init_containers), ("containers", &additions.containers)]
         {
             ours.extend(containers.iter().map(|addition| addition.name.to_owned()));
-            add_containers(&mut editor, list, containers, before.entry(list).or_default());
+            add_containers(&mut editor, list, containers, token.as_ref(), before.entry(list).or_default());
         }
     }
     // The places of mounts were read before containers were added in front of them: they are found again by name.
@@ -65,7 +69,42 @@ pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value
     editor.finish()
 }
 
-fn add_containers(editor: &mut Editor, list: &'static str, additions: &[Addition<'_>], before: &mut usize) {
+/// How the API server has mounted the token of the pod's account into its containers, if it has.
+///
+/// It would do the same with those we add, and because it then has changed the pod after us it would ask us again: one
+/// review of every pod would become two.
+fn token_mount(pod: &Value) -> Option<Value> {
+    let containers = pod["spec"]["containers"].as_array()?.iter();
+    let mounts = containers.filter_map(|container| container["volumeMounts"].as_array()).flatten();
+    let is_token = |mount: &&Value| {
+        let name = mount["name"].as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME));
+        name && mount["mountPath"] == TOKEN_PATH && mount["readOnly"] == true
+    };
+    let name = mounts.into_iter().find(is_token)?["name"].clone();
+    Some(json!({"name": name, "mountPath": TOKEN_PATH, "readOnly": true}))
+}
+
+fn with_token(mut container: Value, token: Option<&Value>) -> Value {
+    let (Some(token), Some(fields)) = (token, container.as_object_mut()) else { return container };
+    let mounts = fields.entry("volumeMounts").or_insert(Value::Null);
+    if mounts.is_null() {
+        *mounts = json!([]);
+    }
+    if let Some(mounts) = mounts.as_array_mut()
+        && !mounts.iter().any(|mount| mount["mountPath"] == TOKEN_PATH)
+    {
+        mounts.push(token.clone());
+    }
+    container
+}
+
+fn add_containers(
+    editor: &mut Editor,
+    list: &'static str,
+    additions: &[Addition<'_>],
+    token: Option<&Value>,
+    before: &mut usize,
+) {
     let place = &[Step::Key("spec"), Step::Key(list)];
     for addition in additions {
         let at = match (&addition.container, addition.placement) {
@@ -84,7 +123,7 @@ fn add_containers(editor: &mut Editor, list: &'static str, additions: &[Addition
             (Some(_), Placement::After) => None,
         };
         let container = addition.container.clone().unwrap_or_default();
-        editor.insert(place, at, container);
+        editor.insert(place, at, with_token(container, token));
     }
 }
 
@@ -120,11 +159,14 @@ fn add_rest(editor: &mut Editor, additions: &Additions<'_>, pod: &Pod<'_>) {
     if let Some(share) = template.share_process_namespace {
         editor.set(SPEC, "shareProcessNamespace", json!(share));
     }
-    if let Some(account) = &template.service_account_name
-        && service_account(pod) != Some(account)
-    {
+    if let Some(account) = wants_other_account(additions, pod) {
         change_account(editor, account);
     }
+}
+
+fn wants_other_account<'a>(additions: &Additions<'a>, pod: &Pod<'_>) -> Option<&'a str> {
+    let account = additions.template.service_account_name.as_deref()?;
+    (service_account(pod) != Some(account)).then_some(account)
 }
 
 /// The pod's own containers had the token of `default`, if any; the one of a stronger account is not theirs to have.

@@ -78,6 +78,11 @@ async fn nothing_is_added_twice_beside_a_second_webhook_in_either_order() -> Res
     apply(&client, "e2e", &set()).await?;
     let alone = until_created(&client, "the set to be known", |pod| names(pod).len() == 3).await?;
     assert_eq!(names(&alone), ["first", "proxy", "app"]);
+    // Nothing is left for the API server to add to what we added, so it asks once.
+    let reviews = manager.metric("pillion_admission_reviews_total{about=\"Pods\"").await?;
+    create(&client, &pod("once")?).await?;
+    let after = manager.metric("pillion_admission_reviews_total{about=\"Pods\"").await?;
+    assert!((after - reviews - 1.0).abs() < f64::EPSILON, "{} reviews of one pod", after - reviews);
 
     let other = Webhook::serve(bed.cluster().host(), another).await?;
     // Webhooks are called in the order of the names of their registrations; ours is `pillion`.

@@ -129,7 +129,18 @@ fn the_deprecated_field_follows_where_it_is_there() {
 fn a_pod_that_has_the_account_keeps_its_token() {
     let pod = api_server::returned(&named("mesh", "mesh"));
     let sets = [mesh()];
+    // Mounted as the API server would: it then has nothing to change after us, and does not ask a second time.
+    let proxy = injected("proxy", json!({"volumeMounts": [token_mount()]}));
     let mut expected = pod["spec"].clone();
-    expected["containers"].as_array_mut().unwrap().insert(0, injected("proxy", json!({})));
+    expected["containers"].as_array_mut().unwrap().insert(0, proxy);
     assert_eq!(after(&ask(&pod, &sets))["spec"], expected);
+}
+
+#[test]
+fn a_sidecar_that_mounts_something_else_there_keeps_it() {
+    let own = json!({"name": "own", "mountPath": TOKEN_PATH});
+    let proxy = with("proxy", json!({"volumeMounts": [own]}));
+    let sets = [set("mesh", json!({"containers": [proxy], "volumes": [{"name": "own", "emptyDir": {}}]}))];
+    let pod = api_server::returned(&named("web", "default"));
+    assert_eq!(after(&ask(&pod, &sets))["spec"]["containers"][0]["volumeMounts"], json!([own]));
 }
