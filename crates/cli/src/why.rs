@@ -15,6 +15,7 @@ use crate::{Ending, Streams, yaml_text};
 
 mod answer;
 mod recorded;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -1,11 +1,14 @@
 //! What is to be said about one pod or template, set by set.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
 use pillion_api::Reason;
+use pillion_inject::coverage::Standing;
 use pillion_inject::{Origin, Outcome, Record, asked_for, marks, mismatch, pod_of};
 use serde_json::{Value, json};
 
 use super::recorded;
+use super::standing::standing_of;
 use crate::live::World;
 use crate::preview::{Preview, Said, Subject, computed, filled_in, json_of_size};
 
@@ -89,8 +92,7 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
     let preview = subject.preview()?;
     let record = object.pointer("/metadata/annotations").and_then(|all| all[marks::DECISION].as_str());
     let record = record.filter(|_| !workload.origin.is_template()).and_then(Record::parse);
-    let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-    let created = created.and_then(|time| time.parse::<Timestamp>().ok());
+    let standing = standing_of(world, object, &subject.namespace);
     let mut answer = Answer {
         origin: workload.origin.clone(),
         basis: if workload.origin.is_template() { Basis::Template } else { Basis::NoRecord },
@@ -103,11 +105,11 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
         answer.basis = Basis::Record;
         answer.rows = recorded::rows(world, &record);
         answer.notes.extend(recorded::note(&record));
-        answer.rows.extend(unrecorded(world, &preview, &record, created));
+        answer.rows.extend(unrecorded(world, &preview, &record, &standing));
     } else {
         answer.rows = preview.all().iter().map(|(set, said)| evaluated(&preview, set, said)).collect();
         if answer.basis == Basis::NoRecord {
-            answer.rows.iter_mut().for_each(|row| without_record(world, row, created));
+            answer.rows.iter_mut().for_each(|row| without_record(row, &standing));
         }
         answer.notes = preview.notes();
         answer.filled = filled_in(&preview).into_iter().filter(|section| !section.is_empty()).collect();
@@ -144,37 +146,53 @@ fn evaluated(preview: &Preview<'_>, set: &str, said: &Said<'_, '_>) -> Row {
 }
 
 /// A pod that exists without a record was not reviewed, or not with this set.
-fn without_record(world: &World, row: &mut Row, created: Option<Timestamp>) {
+fn without_record(row: &mut Row, standing: &BTreeMap<String, Standing>) {
     if row.verdict != Outcome::Applied.word() {
         return;
     }
-    let set = &row.set;
-    let (verdict, reason, message) = if is_older(world, set, created) {
-        (PREDATES, Reason::Predates, format!("the pod is older than what set {set} selects"))
-    } else {
+    *row = if standing.get(&row.set) == Some(&Standing::Missed) {
         let message =
             "the selectors match now, and the pod has no record: it was not reviewed, or labels have changed since";
-        (MISSED, Reason::CreatedUnseen, message.to_owned())
+        Row::new(&row.set, MISSED, Reason::CreatedUnseen, message)
+    } else {
+        predates(&row.set)
     };
-    (row.verdict, row.reason, row.message) = (verdict, Some(reason), message);
+}
+
+fn predates(set: &str) -> Row {
+    Row::new(set, PREDATES, Reason::Predates, format!("the pod is older than what set {set} selects"))
 }
 
 /// Sets that a record does not have.
-fn unrecorded(world: &World, preview: &Preview<'_>, record: &Record, created: Option<Timestamp>) -> Vec<Row> {
+fn unrecorded(
+    world: &World,
+    preview: &Preview<'_>,
+    record: &Record,
+    standing: &BTreeMap<String, Standing>,
+) -> Vec<Row> {
     let pod = &preview.subject.pod;
     let label = |key: &str| pod["metadata"]["labels"].get(key).and_then(Value::as_str);
     let sets = world.given.sets.sets().filter(|set| !record.sets.contains_key(&set.name));
-    let rows = sets.map(|set| match mismatch(set, label, &preview.subject.namespace) {
-        Some(found) => Row::new(&set.name, Outcome::Skipped.word(), found.reason, found.message),
-        None if record.cut > 1 => cut_off(preview, &set.name),
-        None if is_older(world, &set.name, created) => {
-            let message = format!("the pod is older than what set {} selects", set.name);
-            Row::new(&set.name, PREDATES, Reason::Predates, message)
+    let rows = sets.map(|set| {
+        let name = set.name.as_str();
+        if let Some(found) = mismatch(set, label, &preview.subject.namespace) {
+            return Row::new(name, Outcome::Skipped.word(), found.reason, found.message);
         }
-        None => {
-            let message =
-                "the selectors match now, and did not when the pod was created: labels or the set have changed";
-            Row::new(&set.name, MISSED, Reason::Missed, message)
+        match standing.get(name) {
+            Some(Standing::Missed) => {
+                let message =
+                    "the selectors match now, and did not when the pod was created: labels or the set have changed";
+                Row::new(name, MISSED, Reason::Missed, message)
+            }
+            Some(Standing::Predates) => predates(name),
+            Some(Standing::Excused(reason)) => {
+                Row::new(name, Outcome::Skipped.word(), *reason, recorded::sentence(*reason))
+            }
+            Some(Standing::Carries | Standing::LeftOut(_)) => cut_off(preview, name),
+            None => {
+                let message = "the selectors match only with labels that other sets gave the pod";
+                Row::new(name, Outcome::Skipped.word(), Reason::SelectorMismatch, message)
+            }
         }
     });
     rows.collect()
@@ -188,13 +206,6 @@ fn cut_off(preview: &Preview<'_>, set: &str) -> Row {
     }
     let message = "the pod does not have the sidecars, and the record was cut before the reason";
     Row::new(set, Outcome::Skipped.word(), Reason::RecordTruncated, message)
-}
-
-fn is_older(world: &World, set: &str, created: Option<Timestamp>) -> bool {
-    match (created, world.observed.get(set)) {
-        (Some(created), Some(observed)) => created <= *observed,
-        _ => false,
-    }
 }
 
 fn conclusion(preview: &Preview<'_>) -> String {

@@ -62,7 +62,7 @@ fn verdict(reason: Reason) -> &'static str {
 }
 
 /// A title within a line: `the set was applied to the pod`.
-fn sentence(reason: Reason) -> String {
+pub(super) fn sentence(reason: Reason) -> String {
     let mut letters = reason.title().trim_end_matches('.').chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()

@@ -280,6 +280,37 @@ fn a_pod_is_missed_only_if_it_is_younger_than_what_the_set_asks_for() {
 }
 
 #[test]
+fn a_set_that_gives_nothing_now_is_not_missed() {
+    let empty = || recorded(&json!({"v": 1, "sets": {}}));
+    let rows = |scene: &Scene| scene.answers()[0].rows.iter().map(|row| (row.verdict, row.reason)).collect::<Vec<_>>();
+    let paused = Scene::of(json!({"injectStrategy": {"paused": true}}), empty());
+    assert_eq!(rows(&paused), [("skip", Some(Reason::InjectionPaused))]);
+    let observing = Scene::of(json!({"mode": "Observe"}), empty());
+    assert_eq!(rows(&observing), [("skip", Some(Reason::Observed))]);
+    let older = Scene { objects: vec![merged_created(empty(), BEFORE)], ..Scene::of(json!({}), empty()) };
+    assert_eq!(rows(&older), [("predates", Some(Reason::Predates))]);
+}
+
+fn merged_created(mut pod: Value, created: &str) -> Value {
+    pod["metadata"]["creationTimestamp"] = json!(created);
+    pod
+}
+
+#[test]
+fn a_set_that_matches_by_the_labels_of_another_set_is_not_missed() {
+    let mut object = recorded(&json!({"v": 1, "sets": {"mesh": {"code": "PL201"}}}));
+    object["metadata"]["annotations"]["kruise.io/sidecarset-injected-list"] = json!("mesh");
+    object["metadata"]["labels"]["mesh"] = json!("on");
+    let mut scene = Scene::of(json!({"labels": {"mesh": "on"}}), object);
+    scene.sets.push(set("watcher", json!({"selector": {"matchLabels": {"mesh": "on"}}})));
+    let answers = scene.answers();
+    let row = &answers[0].rows[1];
+    assert_eq!((row.set.as_str(), row.reason), ("watcher", Some(Reason::SelectorMismatch)));
+    assert_eq!(row.message, "the selectors match only with labels that other sets gave the pod");
+    assert!(!answers[0].is_finding());
+}
+
+#[test]
 fn observing_and_being_off_are_no_findings_and_a_refusal_is() {
     let scene = Scene::of(json!({}), deployment(json!({})));
     let observing = Scene { facts: Facts { mode: SetMode::Observe, ..Facts::default() }, ..scene };
