@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Discovery, Scope, verbs};
@@ -311,6 +312,19 @@ async fn left(client: &Client, before: &BTreeSet<String>, expected: &[&str]) -> 
     Ok(())
 }
 
+/// Waits until a role of people has exactly these verbs on sets.
+async fn people_may(client: &Client, role: &str, verbs: &[&str]) -> Result<()> {
+    let roles = Api::<ClusterRole>::all(client.clone());
+    until(&format!("the role {role} to know sets"), PATIENCE, || async {
+        let rules = roles.get(role).await.ok().and_then(|role| role.rules).unwrap_or_default();
+        let of_sets = rules.iter().filter(|rule| rule.resources.iter().flatten().any(|it| it == "sidecarsets"));
+        let found: BTreeSet<&str> = of_sets.flat_map(|rule| rule.verbs.iter().map(String::as_str)).collect();
+        Ok(if found.iter().eq(verbs) { Look::Done(()) } else { Look::NotYet(format!("{found:?}")) })
+    })
+    .await?;
+    Ok(())
+}
+
 /// Installs, injects into a pod of the real node, and uninstalls.
 async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart-install").with_node()).await?;
@@ -356,6 +370,10 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
             0
         );
     }
+
+    people_may(&client, "view", &["get", "list", "watch"]).await?;
+    people_may(&client, "edit", &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
+        .await?;
 
     let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "proxy"},
         "spec": {"selector": {"matchLabels": {"app": "shop"}},
@@ -404,7 +422,7 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
     next["metadata"]["name"] = "next".into();
     apply(&client, "e2e", &next).await?;
     assert_eq!(in_shop.get("next").await?.spec.map(|spec| spec.containers.len()), Some(1));
-    said(helm(cluster, "install", &[&format!("layout={layout}")], &["--wait", "--timeout", "120s"])?)?;
+    said(helm(cluster, "install", &[&format!("layout={layout}")], &[])?)?;
     bed.stop().await?;
     Ok(())
 }
