@@ -12,6 +12,7 @@ mod inject_hostile_own_bed;
 mod inject_load_own_bed;
 mod inject_order_own_bed;
 mod inject_pod_security;
+mod inject_quickstart_own_bed;
 mod inject_rbac_own_bed;
 mod inject_server_defaults;
 mod inject_stories_own_bed;
