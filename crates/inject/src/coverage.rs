@@ -87,13 +87,12 @@ impl Marks {
         Some(Self { carried, left_out: left_out.collect(), is_cut })
     }
 
-    fn carries(&self, set: &str) -> bool {
-        self.carried.iter().any(|carried| **carried == *set)
-    }
-
-    /// Why the record says a set was left out, if it does.
-    fn left_out(&self, set: &str) -> Option<Reason> {
-        self.left_out.iter().find(|(name, _)| **name == *set).map(|(_, reason)| *reason)
+    /// What they say of a set by name.
+    fn of(&self, set: &str) -> Option<Standing> {
+        // Before the list, which may be older: a pod can be created with one.
+        let left_out = self.left_out.iter().find(|(name, _)| **name == *set);
+        let left_out = left_out.map(|(_, reason)| Standing::LeftOut(*reason));
+        left_out.or_else(|| self.carried.iter().any(|carried| **carried == *set).then_some(Standing::Carries))
     }
 }
 
@@ -111,41 +110,13 @@ pub fn standings(
     if pod.is_deleting || namespace.is_excluded(installation.own_namespace) {
         return BTreeMap::new();
     }
-    let matching = sets.matching(&pod.labels, namespace);
-    let Some(own_labels) = own_labels(pod, sets) else {
-        return matching
-            .into_iter()
-            .map(|set| (set.name.clone(), standing(pod, set, installation, since(set))))
-            .collect();
-    };
-    // A set that matches only with, or only without, the labels that other sets gave the pod was asked or not, and what
-    // came of it is on the pod; where nothing is, nobody expects it.
-    let matched_before = sets.matching(&own_labels, namespace);
-    let both: BTreeMap<&str, &Meaning> =
-        matching.iter().chain(&matched_before).map(|set| (set.name.as_str(), set.as_ref())).collect();
-    let is_in = |list: &[&std::sync::Arc<Meaning>], name: &str| list.iter().any(|set| set.name == name);
-    let stands = both.into_iter().filter_map(|(name, set)| {
-        let is_certain = is_in(&matching, name) && is_in(&matched_before, name);
-        let standing = marked(pod, set).or_else(|| is_certain.then(|| standing(pod, set, installation, since(set))));
-        Some((name.to_owned(), standing?))
-    });
-    stands.collect()
-}
-
-/// The labels of a pod without those that the sets it carries give; `None` where that is the same.
-fn own_labels<'a>(pod: &'a LivingPod, sets: &SetIndex) -> Option<Vec<(&'a str, &'a str)>> {
-    let carried: Vec<&Meaning> =
-        pod.marks.carried.iter().filter_map(|name| sets.get(name)).map(AsRef::as_ref).collect();
-    let is_given = |key: &str, value: &str| {
-        carried.iter().any(|set| set.template.labels.get(key).is_some_and(|given| given == value))
-    };
-    let labels = pod.labels.iter().map(|(key, value)| (&**key, &**value));
-    let own: Vec<(&str, &str)> = labels.filter(|(key, value)| !is_given(key, value)).collect();
-    (own.len() < pod.labels.len()).then_some(own)
+    let carried = pod.marks.carried.iter().map(AsRef::as_ref);
+    let asked = sets.asked_before(&pod.labels, namespace, carried, |name| pod.marks.of(name).is_some());
+    asked.into_iter().map(|set| (set.name.clone(), standing(pod, set, installation, since(set)))).collect()
 }
 
 fn standing(pod: &LivingPod, set: &Meaning, installation: Installation<'_>, since: Option<Timestamp>) -> Standing {
-    if let Some(standing) = marked(pod, set) {
+    if let Some(standing) = pod.marks.of(&set.name) {
         return standing;
     }
     if pod.marks.is_cut {
@@ -158,13 +129,6 @@ fn standing(pod: &LivingPod, set: &Meaning, installation: Installation<'_>, sinc
         Some(since) if pod.created > since => Standing::Missed,
         _ => Standing::Predates,
     }
-}
-
-/// What the marks of a pod say of a set by name.
-fn marked(pod: &LivingPod, set: &Meaning) -> Option<Standing> {
-    // Before the list, which may be older: a pod can be created with one.
-    let left_out = pod.marks.left_out(&set.name).map(Standing::LeftOut);
-    left_out.or_else(|| pod.marks.carries(&set.name).then_some(Standing::Carries))
 }
 
 /// Why no pod of a set gets its sidecars at present; `None` if pods do.

@@ -164,21 +164,35 @@ impl SetIndex {
             return self.matching(labels, namespace);
         };
         let applied = pod.applied_sets();
+        let applied = applied.iter().map(String::as_str);
+        self.asked_before(labels, namespace, applied, |name| record.sets.contains_key(name))
+    }
+
+    /// The sets that were asked about a pod which has labels of the sets that were applied to it, in the order of their
+    /// names. The pod may have had such a label before, too: where that makes the difference, the record tells.
+    pub(crate) fn asked_before<'n>(
+        &self,
+        labels: &[(impl AsRef<str>, impl AsRef<str>)],
+        namespace: &Namespace,
+        applied: impl Iterator<Item = &'n str>,
+        is_recorded: impl Fn(&str) -> bool,
+    ) -> Vec<&Arc<Meaning>> {
         let added: BTreeMap<&String, &String> =
-            applied.iter().filter_map(|name| self.get(name)).flat_map(|set| &set.template.labels).collect();
+            applied.filter_map(|name| self.get(name)).flat_map(|set| &set.template.labels).collect();
         let is_added = |key: &str, value: &str| added.iter().any(|(own, with)| *own == key && *with == value);
-        let (ours, before): (Vec<_>, Vec<_>) =
-            labels.iter().map(|(key, value)| (&**key, &**value)).partition(|(key, value)| is_added(key, value));
         let found = self.matching(labels, namespace);
+        let (ours, before): (Vec<_>, Vec<_>) = labels
+            .iter()
+            .map(|(key, value)| (key.as_ref(), value.as_ref()))
+            .partition(|(key, value)| is_added(key, value));
         if ours.is_empty() {
             return found;
         }
-        // The pod may have had the label before, too. Where it makes the difference, the record tells.
         let mut sets: BTreeMap<&str, (usize, &Arc<Meaning>)> = BTreeMap::new();
         for set in found.into_iter().chain(self.matching(&before, namespace)) {
             sets.entry(&set.name).or_insert((0, set)).0 += 1;
         }
-        let is_asked = |name: &str, times: usize| times == 2 || record.sets.contains_key(name);
+        let is_asked = |name: &str, times: usize| times == 2 || is_recorded(name);
         sets.into_iter().filter(|(name, (times, _))| is_asked(name, *times)).map(|(_, (_, set))| set).collect()
     }
 
