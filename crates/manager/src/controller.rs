@@ -50,6 +50,8 @@ use metrics::ControllerMetrics;
 pub struct Controller<'a> {
     /// To the API server.
     pub client: &'a Client,
+    /// The same for evictions, which are told to wait and do.
+    pub evictor: &'a Client,
     /// What the process was told.
     pub settings: &'a Arc<Settings>,
     /// Which features are on.
@@ -68,6 +70,7 @@ pub struct Controller<'a> {
 #[derive(Clone)]
 struct Context {
     client: Client,
+    evictor: Client,
     settings: Arc<Settings>,
     /// Whether pods are reviewed at all.
     reviews_pods: bool,
@@ -79,14 +82,22 @@ struct Context {
     metrics: ControllerMetrics,
 }
 
+impl Context {
+    /// Whether no pod is changed at all.
+    fn is_off(&self) -> bool {
+        self.switch.is_off() || !self.reviews_pods
+    }
+}
+
 /// Starts the controller; gives the checks by which it is ready.
 pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
-    let Controller { client, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
+    let Controller { client, evictor, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
     let leadership = stand(controller, registry);
     let (events, events_driver) =
         Events::new(client.clone(), "controller", &settings.name, EventMetrics::register(registry));
     let context = Context {
         client: client.clone(),
+        evictor: evictor.clone(),
         settings: Arc::clone(settings),
         reviews_pods: gates.is_on(&POD_WEBHOOK),
         view: view.clone(),

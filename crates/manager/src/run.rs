@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use futures::FutureExt as _;
-use pillion_runtime::client::{Source, connect};
+use pillion_runtime::client::{Source, connect, connect_without_retries};
 use pillion_runtime::gates::Gates;
 use pillion_runtime::server::{Limits, Server, ServerMetrics};
 use pillion_runtime::shutdown::{Ending, Patience, Shutdown, Stage};
@@ -26,7 +26,9 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     let settings = Arc::new(settings);
     let gates = Gates::parse(&GATES, &settings.feature_gates)?;
     let source = Source { kubeconfig: settings.kubeconfig.clone(), context: settings.context.clone() };
-    let client = connect(&source, &format!("pillion-manager/{VERSION}")).await?;
+    let agent = format!("pillion-manager/{VERSION}");
+    let client = connect(&source, &agent).await?;
+    let evictor = connect_without_retries(&source, &agent).await?;
     let shutdown = Shutdown::new(Patience { drain: settings.drain, ..Patience::default() });
     info!(version = VERSION, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
 
@@ -64,6 +66,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     if settings.roles.contains(&Role::Controller) {
         let controller = controller::Controller {
             client: &client,
+            evictor: &evictor,
             settings: &settings,
             gates: &gates,
             view: &view,

@@ -60,8 +60,20 @@ pub enum ConnectError {
 }
 
 /// Makes a client that introduces itself as `user_agent`, such as `pillion-manager/0.1.0 (webhook)`. Nothing is sent yet.
+///
+/// A request that the API server has no time for is sent again when it asks for that.
 pub async fn connect(source: &Source, user_agent: &str) -> Result<Client, ConnectError> {
+    client(config(source).await?, user_agent)
+}
+
+/// The same for those who want to hear "not now" themselves, as an eviction is told that would break a budget.
+pub async fn connect_without_retries(source: &Source, user_agent: &str) -> Result<Client, ConnectError> {
     let mut config = config(source).await?;
+    config.default_retry = false;
+    client(config, user_agent)
+}
+
+fn client(mut config: Config, user_agent: &str) -> Result<Client, ConnectError> {
     let agent = HeaderValue::from_str(user_agent).map_err(|_| ConnectError::UserAgent(user_agent.to_owned()))?;
     config.headers.push((USER_AGENT, agent));
     config.connect_timeout = Some(CONNECT);

@@ -1,7 +1,7 @@
 //! What an edit of a set does to the pods and templates there are, were they created again.
 //!
 //! An edit is what this leader saw happen: a set that was made, or a generation that followed another. What was edited
-//! while nobody led has no blast radius. Pods and workloads are listed page by page and not kept.
+//! while nobody led has none. Pods and workloads are listed page by page and not kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,11 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use pillion_api::{BlastCounts, BlastExample, BlastRadius, Meaning};
 use pillion_inject::{Counts, Effect, Impact};
-use pillion_runtime::watch::{Key, Store};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::Context;
-use super::sets::StoredSet;
 use crate::view::{Judged, Known};
 
 mod survey;
@@ -72,9 +70,9 @@ impl Blasts {
     }
 
     /// Sets have changed.
-    pub(super) fn edited(&self, before: &Known, after: &Known, stored: &Store<Arc<StoredSet>>) {
+    pub(super) fn edited(&self, before: &Known, after: &Known) {
         self.done.lock().retain(|name, _| after.judged.contains_key(name));
-        for edited in edits(before, after, |name| stored.get(&Key::new("", name))) {
+        for edited in edits(before, after) {
             self.busy.fetch_add(1, Ordering::Release);
             // The other end lives in the same future.
             let _ = self.jobs.send(edited);
@@ -94,15 +92,14 @@ impl Blasts {
 }
 
 /// What was edited between two looks at all sets.
-fn edits(before: &Known, after: &Known, stored: impl Fn(&str) -> Option<Arc<StoredSet>>) -> Vec<Edited> {
+fn edits(before: &Known, after: &Known) -> Vec<Edited> {
     let edited = |(name, judged): (&String, &Arc<Judged>)| {
         let meaning = Arc::clone(after.sets.get(name)?);
         let earlier = before.judged.get(name).filter(|earlier| earlier.uid == judged.uid);
         let was = match earlier {
             Some(earlier) if earlier.generation < judged.generation => before.sets.get(name).cloned(),
-            // One that nobody has looked at yet was made just now.
-            None if judged.generation == 1 && stored(name).is_none_or(|it| it.status.is_null()) => None,
-            _ => return None,
+            Some(_) => return None,
+            None => None,
         };
         let (uid, generation) = (judged.uid.clone(), judged.generation);
         Some(Edited { name: name.clone(), uid, generation, before: was, after: meaning })
@@ -169,7 +166,7 @@ fn words(effect: &Effect) -> String {
 mod tests {
     use pillion_api::Reason;
     use pillion_inject::{Cause, SetIndex, Subject};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -189,29 +186,21 @@ mod tests {
         }
     }
 
-    fn found(before: &Known, after: &Known, status: Option<&Value>) -> Vec<(i64, bool)> {
-        let stored = |_: &str| {
-            let (uid, version) = ("u".to_owned(), "1".to_owned());
-            status.cloned().map(|status| Arc::new(StoredSet { uid, generation: 1, version, status }))
-        };
-        edits(before, after, stored).iter().map(|edited| (edited.generation, edited.before.is_some())).collect()
+    fn found(before: &Known, after: &Known) -> Vec<(i64, bool)> {
+        edits(before, after).iter().map(|edited| (edited.generation, edited.before.is_some())).collect()
     }
 
     #[test]
     fn an_edit_is_a_generation_that_follows_another() {
         let (none, first, second) = (known(&[]), known(&[("u", 1, "a")]), known(&[("u", 2, "b")]));
-        assert_eq!(found(&first, &second, None), [(2, true)]);
-        assert_eq!(found(&first, &first, None), []);
-        assert_eq!(found(&second, &none, None), []);
-        // Made just now; seen by an earlier leader; edited by somebody while nobody led.
-        assert_eq!(found(&none, &first, None), [(1, false)]);
-        assert_eq!(found(&none, &first, Some(&Value::Null)), [(1, false)]);
-        assert_eq!(found(&none, &first, Some(&json!({"observedGeneration": 1}))), []);
-        assert_eq!(found(&none, &second, None), []);
+        assert_eq!(found(&first, &second), [(2, true)]);
+        assert_eq!(found(&first, &first), []);
+        assert_eq!(found(&second, &none), []);
+        assert_eq!(found(&none, &first), [(1, false)]);
         // Another set of the same name; one that could not be used before; one that cannot be used now.
-        assert_eq!(found(&known(&[("other", 7, "a")]), &first, None), [(1, false)]);
-        assert_eq!(found(&known(&[("u", 1, "")]), &second, None), [(2, false)]);
-        assert_eq!(found(&first, &known(&[("u", 2, "")]), None), []);
+        assert_eq!(found(&known(&[("other", 7, "a")]), &first), [(1, false)]);
+        assert_eq!(found(&known(&[("u", 1, "")]), &second), [(2, false)]);
+        assert_eq!(found(&first, &known(&[("u", 2, "")])), []);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use pillion_api::{Meaning, Namespaces, SetMode};
 use pillion_inject::coverage::{Coverage, excuse, standings};
 use pillion_inject::{Installation, selects_namespace};
 use pillion_runtime::watch::{Changes, Key, Listing, Store};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::Context;
 use super::blast::Blasts;
@@ -29,7 +29,7 @@ mod write;
 
 use write::Writer;
 
-/// A pass begins no sooner after the one before.
+/// A pass begins no sooner after the end of the one before.
 const PACE: Duration = Duration::from_secs(1);
 
 /// A pod in one of the two stores. One of the same name may be in both for a moment.
@@ -43,6 +43,8 @@ pub(super) struct PodKey {
 pub(super) async fn run(context: &Context) {
     context.view.completed().await;
     context.switch.store().completed().await;
+    // Before the first pod: what the pods are matched with is what is known here, or newer.
+    let sets = Sets::begin(context);
     let (injected, injected_driver) = watch_injected(&context.client, &context.watch_metrics);
     let (bare, bare_driver) = watch_bare(&context.client, context.view.clone(), &context.watch_metrics);
     let (stored, stored_driver) = watch_stored(&context.client, &context.watch_metrics);
@@ -63,7 +65,7 @@ pub(super) async fn run(context: &Context) {
             blasts,
             writer: Writer::default(),
             coverage: Coverage::default(),
-            sets: Sets::default(),
+            sets,
         };
         reconciler.run().await;
     };
@@ -90,7 +92,6 @@ pub(super) struct Pods {
 }
 
 /// What is remembered about the sets from pass to pass.
-#[derive(Default)]
 struct Sets {
     known: Arc<Known>,
     is_off: bool,
@@ -119,20 +120,27 @@ struct Changed {
 struct Waiting {
     pods: BTreeSet<PodKey>,
     namespaces: BTreeSet<Key>,
-    /// Sets, their versions, or the switch.
-    is_other: bool,
+    stored: BTreeSet<Key>,
     are_sets: bool,
+}
+
+/// The sets a pass is about.
+#[derive(Default)]
+struct Touched {
+    sets: BTreeSet<String>,
+    are_all: bool,
 }
 
 impl Reconciler<'_> {
     async fn run(&mut self) {
         // What was there at the beginning is a change as well.
         self.changed.waiting.are_sets = true;
+        let mut is_done = false;
         loop {
-            let began = Instant::now();
             let waiting = self.changed.take();
-            let is_done = self.pass(waiting).await;
-            sleep_until(began + PACE).await;
+            let touched = Touched { sets: BTreeSet::new(), are_all: !is_done };
+            is_done = self.pass(waiting, touched).await;
+            sleep(PACE).await;
             if is_done {
                 self.changed.next().await;
             } else {
@@ -143,20 +151,24 @@ impl Reconciler<'_> {
     }
 
     /// Whether nothing is left over for another pass.
-    async fn pass(&mut self, waiting: Waiting) -> bool {
+    async fn pass(&mut self, waiting: Waiting, mut touched: Touched) -> bool {
         let now = Timestamp::now();
-        let counts_all = self.take_in_sets(waiting.are_sets, now) | self.take_in_namespaces(&waiting.namespaces);
+        touched.sets.extend(waiting.stored.into_iter().map(|key| key.name.into()));
+        touched.are_all |= waiting.are_sets;
+        let counts_all =
+            self.take_in_sets(waiting.are_sets, &mut touched, now) | self.take_in_namespaces(&waiting.namespaces);
         let mut pods = waiting.pods;
         if counts_all {
+            touched.are_all = true;
             pods.extend(self.pods.keys());
         }
         for pod in pods {
-            self.count(&pod, now);
+            touched.sets.extend(self.count(&pod, now));
         }
         let missed = self.coverage.all_missed();
         self.context.metrics.missed.set(i64::try_from(missed.len()).unwrap_or(i64::MAX));
         let is_swept = self.sweeper.sweep(&missed, &self.pods, now);
-        let desired = self.desired(now);
+        let desired = self.desired(&touched, now);
         let is_written = self.writer.write(self.context, &self.stored, desired).await;
         is_swept && is_written && self.sets.awaiting.is_none() && !self.blasts.is_busy()
     }
@@ -167,40 +179,44 @@ impl Reconciler<'_> {
     }
 
     /// Takes in what became of the sets and the switch. Whether every pod is to be counted anew.
-    fn take_in_sets(&mut self, are_changed: bool, now: Timestamp) -> bool {
+    fn take_in_sets(&mut self, are_changed: bool, touched: &mut Touched, now: Timestamp) -> bool {
         if let Some((listing, _)) = &self.sets.awaiting
             && self.pods.bare.has_listed(*listing)
         {
             self.sets.awaiting = None;
+            touched.are_all = true;
         }
-        let is_off = self.context.switch.is_off() || !self.context.reviews_pods;
+        let is_off = self.context.is_off();
         let switched = std::mem::replace(&mut self.sets.is_off, is_off) != is_off;
         if are_changed {
             let known = self.context.view.known();
             let before = std::mem::replace(&mut self.sets.known, Arc::clone(&known));
-            self.blasts.edited(&before, &known, &self.stored);
+            self.blasts.edited(&before, &known);
             self.select_anew(&known);
         }
-        // A status may say since when pods are expected; it comes by another watch than the set.
-        let observed = self.observe(now);
-        let is_news = observed != self.sets.observed;
-        self.sets.observed = observed;
+        let is_news = self.observe(touched, now);
         switched || are_changed || is_news
     }
 
-    /// Since when each set expects its pods.
-    fn observe(&self, now: Timestamp) -> BTreeMap<String, Observed> {
+    /// Takes in since when sets expect their pods. Whether that is another time than before.
+    fn observe(&mut self, touched: &Touched, now: Timestamp) -> bool {
         let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-        let known = &self.sets.known;
-        let observe = |set: &Arc<Meaning>| {
-            let judged = known.judged.get(&set.name)?;
-            let stored = self.current(&set.name, judged)?;
+        let known = Arc::clone(&self.sets.known);
+        self.sets.observed.retain(|name, _| known.sets.get(name).is_some());
+        let mut is_news = false;
+        for set in known.sets.sets().filter(|set| touched.contains(&set.name)) {
+            // A status may say since when; it comes by another watch than the set.
+            let judged = known.judged.get(&set.name);
+            let Some(stored) = judged.and_then(|judged| self.current(&set.name, judged)) else { continue };
             let observes = self.context.settings.mode == SetMode::Observe || set.mode == SetMode::Observe;
             let remembered = self.sets.observed.get(&set.name);
             let next = Observed::next(hash(set, observes), remembered, stored.status().as_ref(), now);
-            Some((set.name.clone(), next))
-        };
-        known.sets.sets().filter_map(observe).collect()
+            if remembered != Some(&next) {
+                self.sets.observed.insert(set.name.clone(), next);
+                is_news = true;
+            }
+        }
+        is_news
     }
 
     /// The stored set that a judgement is about. None while one of the two is behind the other.
@@ -211,15 +227,12 @@ impl Reconciler<'_> {
 
     /// Where a set selects other pods than before, those it selects now may have been dropped: all are listed again.
     fn select_anew(&mut self, known: &Known) {
-        let selections: BTreeMap<String, String> =
-            known.sets.sets().map(|set| (set.name.clone(), hash(set, false))).collect();
+        let selections = selections(known);
         let before = &self.sets.selections;
         let others = selections.iter().filter(|(name, hash)| before.get(*name) != Some(*hash));
         let others: BTreeSet<String> = others.map(|(name, _)| name.clone()).collect();
         self.sets.selections = selections;
-        let namespaces = self.context.view.namespaces();
-        self.sets.selecting =
-            namespaces.iter().map(|(key, namespace)| (key.clone(), selecting(known, namespace))).collect();
+        self.sets.selecting = all_selecting(known, self.context);
         self.list_again(others);
     }
 
@@ -255,32 +268,34 @@ impl Reconciler<'_> {
         is_news
     }
 
-    fn count(&mut self, pod: &PodKey, now: Timestamp) {
+    /// Counts a pod anew. Tells the sets it stands or stood to.
+    fn count(&mut self, pod: &PodKey, now: Timestamp) -> Vec<String> {
         let kept = self.pods.get(pod);
         let namespace = self.context.view.known_namespace(&pod.key.namespace);
         let (Some(kept), Some(namespace)) = (kept, namespace) else {
-            self.coverage.remove(pod);
-            return;
+            return self.coverage.remove(pod).into_iter().map(|step| step.set).collect();
         };
         let since = |set: &Meaning| self.sets.observed.get(&set.name).map(|observed| observed.since);
         let stands = standings(&kept.living, &namespace, &self.sets.known.sets, self.installation(), since);
-        let steps = self.coverage.put(pod.clone(), stands, kept.living.is_ready);
-        for step in steps {
+        let mut sets: Vec<String> = stands.keys().cloned().collect();
+        for step in self.coverage.put(pod.clone(), stands, kept.living.is_ready) {
             if let Some(news) = news(&step, &pod.key, &kept, now) {
                 self.desk.tell(news);
             }
+            sets.push(step.set);
         }
+        sets
     }
 
-    /// The status every set should have, by name. Sets of which not enough is known yet are left out.
-    fn desired(&self, now: Timestamp) -> Vec<write::Desired> {
+    /// The status these sets should have. Those of which not enough is known yet are left out.
+    fn desired(&self, touched: &Touched, now: Timestamp) -> Vec<write::Desired> {
         let Sets { known, awaiting, .. } = &self.sets;
         let is_awaited = |name: &String| awaiting.as_ref().is_some_and(|(_, sets)| sets.contains(name));
         let desired = |(name, judged): (&String, &Arc<Judged>)| {
-            let stored = self.current(name, judged)?;
-            if is_awaited(name) {
+            if !touched.contains(name) || is_awaited(name) {
                 return None;
             }
+            let stored = self.current(name, judged)?;
             let before = stored.status();
             let facts = self.facts(name, judged, before.as_ref().and_then(|before| before.blast_radius.clone()));
             let status = status(&facts, before.as_ref(), now);
@@ -302,6 +317,36 @@ impl Reconciler<'_> {
             blast_radius: self.blasts.of(name, judged).or(before),
         }
     }
+}
+
+impl Touched {
+    fn contains(&self, set: &str) -> bool {
+        self.are_all || self.sets.contains(set)
+    }
+}
+
+impl Sets {
+    fn begin(context: &Context) -> Self {
+        let known = context.view.known();
+        Self {
+            is_off: context.is_off(),
+            observed: BTreeMap::new(),
+            selections: selections(&known),
+            selecting: all_selecting(&known, context),
+            awaiting: None,
+            known,
+        }
+    }
+}
+
+/// What each set selects, as a hash.
+fn selections(known: &Known) -> BTreeMap<String, String> {
+    known.sets.sets().map(|set| (set.name.clone(), hash(set, false))).collect()
+}
+
+fn all_selecting(known: &Known, context: &Context) -> BTreeMap<Key, Vec<String>> {
+    let namespaces = context.view.namespaces();
+    namespaces.iter().map(|(key, namespace)| (key.clone(), selecting(known, namespace))).collect()
 }
 
 /// The sets that mean a namespace by its name or labels.
@@ -357,8 +402,9 @@ impl Changed {
             keys = self.injected.next() => self.waiting.pods.extend(of(keys, false)),
             keys = self.bare.next() => self.waiting.pods.extend(of(keys, true)),
             keys = self.namespaces.next() => self.waiting.namespaces.extend(keys),
-            _ = self.stored.next() => self.waiting.is_other = true,
-            _ = self.switch.next() => self.waiting.is_other = true,
+            keys = self.stored.next() => self.waiting.stored.extend(keys),
+            // It is looked at in every pass.
+            _ = self.switch.next() => {}
             _ = self.sets.changed() => self.waiting.are_sets = true,
         }
     }

@@ -59,7 +59,7 @@ impl Sweeper {
         let apart = SignedDuration::from_millis(60_000 / i64::from(settings.evictions_per_minute.max(1)));
         let budget = Budget { per_workload: settings.evictions_per_workload, apart };
         let hand = Hand {
-            client: context.client.clone(),
+            client: context.evictor.clone(),
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),
             desk,
