@@ -6,6 +6,7 @@
 mod inject_again;
 mod inject_chart_own_bed;
 mod inject_cli_own_bed;
+mod inject_controller_own_bed;
 mod inject_crd;
 mod inject_fences_own_bed;
 mod inject_hostile_own_bed;
