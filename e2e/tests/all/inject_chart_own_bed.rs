@@ -407,6 +407,13 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
     })
     .await?;
 
+    // The rights of the chart are enough for the controller to find the pod and to tell.
+    let output = cluster.kubectl(["wait", "--for=condition=Ready", "--timeout=60s", "sidecarset/proxy"])?.output()?;
+    ensure!(output.status.success(), "{}", stderr(&output));
+    let counted = "jsonpath={.status.conditions[?(@.type=='Ready')].message}";
+    let output = cluster.kubectl(["get", "sidecarset", "proxy", "--output", counted])?.output()?;
+    assert_eq!(String::from_utf8(output.stdout)?, "1 of 1 pods carry the sidecars");
+
     said(helm(cluster, "uninstall", &[], &["--wait", "--timeout", "120s"])?)?;
     let stays = [
         // The API server makes it of the definition.

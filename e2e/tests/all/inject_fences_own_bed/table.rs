@@ -289,6 +289,15 @@ fn to_the_controller() -> Vec<Case> {
             None,
         ),
         case(
+            "a pod as a dry run, under a name to be drawn",
+            {
+                let mut drawn = pod("", &[], &[container("app", &[])]);
+                drawn["metadata"] = json!({"generateName": "new-"});
+                Request::to_pods(Method::POST, "/pods", true, drawn)
+            },
+            None,
+        ),
+        case(
             "an eviction",
             Request::to_pods(
                 Method::POST,
