@@ -5,6 +5,7 @@
 //! - [`review`]: everything that is to be said about a SidecarSet ([`Problem`]), and its [`Meaning`]: one spelling, all
 //!   defaults, patterns and expressions compiled. Deciders read meanings only.
 //! - [`clashes`]: what two sets would both give to one pod; [`advice`]: what a cluster may want of a set besides.
+//! - [`names`]: the objects of an installation.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
 //!
@@ -23,6 +24,7 @@ mod container;
 mod crd;
 mod injection;
 mod meaning;
+pub mod names;
 mod pod_changes;
 mod problem;
 mod read;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::container::Volume;
 use crate::meaning::{Meaning, Namespaces, Template};
+use crate::names::NEVER_REVIEWED;
 use crate::problem::{FieldPath, Problem};
 use crate::schema_check;
 use crate::sidecar_set::SidecarSet;
@@ -19,7 +20,6 @@ use crate::{Reason, container::SidecarContainer};
 /// The label that names the custom version of a set's present revision.
 pub const CUSTOM_VERSION_LABEL: &str = "apps.kruise.io/sidecarset-custom-version";
 const CANARY_ANNOTATIONS: [&str; 2] = ["apps.kruise.io/sidecarset-canary", "apps.kruise.io/sidecarset-base"];
-const NEVER_INTERCEPTED: &str = "kube-system";
 const DEFAULT_HISTORY: i32 = 10;
 
 /// What a SidecarSet means, and what is to be said about it.
@@ -105,11 +105,11 @@ impl Reader {
             (None, Some(stored)) => self.selector(stored, &path.field("namespaceSelector")).map(Namespaces::Selected),
             (None, None) => Some(Namespaces::All),
         };
-        if spec.namespace.as_deref() == Some(NEVER_INTERCEPTED) {
+        if spec.namespace.as_deref() == Some(NEVER_REVIEWED) {
             self.warning(
                 Reason::ExcludedNamespace,
                 path.field("namespace"),
-                format!("pods of {NEVER_INTERCEPTED} are never changed, so that a cluster can always start"),
+                format!("pods of {NEVER_REVIEWED} are never changed, so that a cluster can always start"),
                 "choose another namespace",
             );
         }

@@ -4,17 +4,18 @@
 
 use std::io;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
+use pillion_api::names::{CA_SECRET, REGISTRATION, SWITCH};
 use serde_json::{Value, json};
 
-use crate::installation::{CA_SECRET, DEFAULT_PROBE_NAMESPACE, DEPLOYMENTS, REGISTRATION, SWITCH};
+use crate::installation::{DEFAULT_PROBE_NAMESPACE, DEPLOYMENTS};
 use crate::live::kinds::{
     CONFIG_MAP, CUSTOM_RESOURCE, DEPLOYMENT, MUTATING_REGISTRATION, NAMESPACE, POD, SECRET, SIDECAR_SET,
     VALIDATING_REGISTRATION,
 };
 use crate::live::{Cluster, Connection, DryRun, Failure, Query, run as run_live};
-use crate::{Ending, Streams, chain, layout};
+use crate::{Ending, Format, Streams, chain, layout};
 
 mod certificates;
 mod cluster;
@@ -34,18 +35,9 @@ pub(crate) struct Arguments {
     probe_namespace: String,
     /// Format of the answer.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: Format,
     #[command(flatten)]
     connection: Connection,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people.
-    #[default]
-    Text,
-    /// For programs.
-    Json,
 }
 
 /// What one check found.
@@ -122,10 +114,10 @@ fn checks(seen: &Seen) -> Vec<Check> {
     all
 }
 
-fn shown(checks: &[Check], output: Output) -> String {
+fn shown(checks: &[Check], output: Format) -> String {
     match output {
-        Output::Text => checks.iter().map(line).collect(),
-        Output::Json => {
+        Format::Text => checks.iter().map(line).collect(),
+        Format::Json => {
             let checks = checks.iter().map(|check| {
                 json!({"check": check.name, "status": check.level.word(), "message": check.message, "hint": check.hint})
             });

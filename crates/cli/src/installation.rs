@@ -1,7 +1,7 @@
-//! What a cluster's objects say about the installation of the product itself. There is one in a cluster, so its objects
-//! have fixed names.
+//! What a cluster's objects say about the installation of the product itself.
 
 use pillion_api::SetMode;
+use pillion_api::names::{SWITCH_KEY, SWITCHED_OFF};
 use pillion_inject::Installation;
 use serde_json::Value;
 
@@ -9,21 +9,6 @@ use serde_json::Value;
 pub(crate) const DEFAULT_NAMESPACE: &str = "pillion-system";
 /// The namespace in which a pod is tried.
 pub(crate) const DEFAULT_PROBE_NAMESPACE: &str = "default";
-/// The namespace whose pods are never reviewed, besides our own.
-pub(crate) const NEVER_REVIEWED: &str = "kube-system";
-/// The webhook for pods of all namespaces but those that require injection, the one for those, and the one for sets.
-pub(crate) const POD_WEBHOOK: &str = "pods.pillion.dev";
-pub(crate) const REQUIRED_POD_WEBHOOK: &str = "required-pods.pillion.dev";
-pub(crate) const SET_WEBHOOK: &str = "sidecarsets.pillion.dev";
-/// The Secret with the authority the API server trusts us by.
-pub(crate) const CA_SECRET: &str = "pillion-webhook-ca";
-/// Name of the registrations of the webhook.
-pub(crate) const REGISTRATION: &str = "pillion";
-/// The `ConfigMap` that says whether injection is switched off.
-pub(crate) const SWITCH: &str = "pillion-switch";
-/// The key in it, and the value that switches off.
-pub(crate) const SWITCH_KEY: &str = "injection";
-pub(crate) const SWITCHED_OFF: &str = "off";
 /// The Deployments of the roles; in the small layout one pod has all roles.
 pub(crate) const DEPLOYMENTS: [&str; 3] = ["pillion-webhook", "pillion-controller", "pillion-manager"];
 

@@ -6,9 +6,10 @@
 use std::io;
 
 use clap::Args;
+use pillion_api::names::{REGISTRATION, SWITCH};
 use serde_json::Value;
 
-use crate::installation::{DEPLOYMENTS, REGISTRATION, SWITCH};
+use crate::installation::DEPLOYMENTS;
 use crate::live::kinds::{CONFIG_MAP, DEPLOYMENT, MUTATING_REGISTRATION, NAMESPACE, SIDECAR_SET};
 use crate::live::{Cluster, Connection, DryRun, Failure, run as run_live};
 use crate::{Ending, Streams, chain};

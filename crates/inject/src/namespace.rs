@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use pillion_api::NAMESPACE_NAME_LABEL;
-
-/// Namespaces whose pods are never changed, so that a cluster can always start.
-const NEVER_CHANGED: &str = "kube-system";
+use pillion_api::names::NEVER_REVIEWED;
 
 /// A namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +33,6 @@ impl Namespace {
 
     /// Whether its pods are left alone whatever a set says.
     pub(crate) fn is_excluded(&self, own_namespace: Option<&str>) -> bool {
-        self.name == NEVER_CHANGED || Some(self.name.as_str()) == own_namespace
+        self.name == NEVER_REVIEWED || Some(self.name.as_str()) == own_namespace
     }
 }

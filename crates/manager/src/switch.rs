@@ -8,9 +8,6 @@ use pillion_runtime::watch::{Key, Selection, Store, WatchMetrics, watch};
 
 use crate::names;
 
-const KEY: &str = "injection";
-const OFF: &str = "off";
-
 /// The switch of an installation. Clones read the same one.
 #[derive(Clone)]
 pub struct Switch {
@@ -43,7 +40,7 @@ impl Switch {
 }
 
 fn says_off(data: Option<BTreeMap<String, String>>) -> bool {
-    data.is_some_and(|data| data.get(KEY).is_some_and(|value| value == OFF))
+    data.is_some_and(|data| data.get(names::SWITCH_KEY).is_some_and(|value| value == names::SWITCHED_OFF))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 use pillion_api::SidecarSet;
 use pillion_e2e::manager::NAMESPACE;
-use pillion_e2e::{Manager, pods};
+use pillion_e2e::{Manager, pods, programs};
 use pillion_testbed::{Bed, Cluster, Config, Look, apply, until};
 use serde_json::{Value, json};
 
@@ -38,14 +38,8 @@ impl Said {
     }
 }
 
-fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let mut beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("pillion"));
-    beside.find(|path| path.is_file()).context("pillion is not built: run the tests with `just e2e`")
-}
-
 fn pillion(cluster: &Cluster, arguments: &[&str]) -> Result<Said> {
-    let output = Command::new(program()?)
+    let output = Command::new(programs::path("pillion")?)
         .args(arguments)
         .arg("--kubeconfig")
         .arg(cluster.kubeconfig())
@@ -318,7 +312,7 @@ const UPDATE: &str = "UPDATE_FIXTURES";
 /// Runs a command of the page as a reader would, in the root of the repository.
 fn run_as_reader(cluster: &Cluster, root: &Path, command: &str) -> Result<String> {
     let kubectl = cluster.kubectl([""; 0])?;
-    let folders = [program()?, PathBuf::from(kubectl.get_program())];
+    let folders = [programs::path("pillion")?, PathBuf::from(kubectl.get_program())];
     let folders = folders.iter().filter_map(|program| program.parent()).map(|folder| folder.display().to_string());
     let path = folders.chain(std::env::var("PATH")).collect::<Vec<_>>().join(":");
     let output = Command::new("sh")

@@ -2,12 +2,12 @@
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
+use pillion_api::names::{CA_SECRET, SET_WEBHOOK};
 use pillion_runtime::tls::Authority;
 use serde_json::Value;
 
 use super::Check;
 use super::seen::{Seen, webhooks};
-use crate::installation::{CA_SECRET, SET_WEBHOOK};
 
 /// A running manager makes a new authority long before.
 const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);

@@ -1,12 +1,12 @@
 //! Whether the API server reaches the webhook: it is asked to try a pod that carries a mark only we may write. The webhook
 //! takes such a mark away; where it stays, nobody was asked.
 
+use pillion_api::names::NEVER_REVIEWED;
 use pillion_inject::marks;
 use serde_json::{Value, json};
 
 use super::Check;
 use super::seen::{Seen, name_of, webhooks};
-use crate::installation::NEVER_REVIEWED;
 
 const NAME: &str = "reached";
 const FORGED: &str = "forged by pillion check";

@@ -1,10 +1,10 @@
 //! What the API server was told about us, and who else it asks about pods.
 
+use pillion_api::names::{NEVER_REVIEWED, POD_WEBHOOK, REGISTRATION, REQUIRED_POD_WEBHOOK, SET_WEBHOOK};
 use serde_json::{Value, json};
 
 use super::Check;
 use super::seen::{Seen, name_of, webhooks};
-use crate::installation::{NEVER_REVIEWED, POD_WEBHOOK, REGISTRATION, REQUIRED_POD_WEBHOOK, SET_WEBHOOK};
 
 const HEALING: &str = "a manager that runs puts it right within seconds: look at its logs";
 

@@ -1,9 +1,10 @@
 //! What was read of a cluster before anything is checked.
 
 use jiff::Timestamp;
+use pillion_api::names::REGISTRATION;
 use serde_json::Value;
 
-use crate::installation::{self, REGISTRATION};
+use crate::installation;
 
 /// What was read, or why not.
 pub(crate) type Asked<T> = Result<T, String>;

@@ -8,7 +8,8 @@ use pillion_runtime::tls::Authority;
 use serde_json::{Value, json};
 
 use super::seen::Seen;
-use super::{Level, Output, checks, shown, summary};
+use super::{Level, checks, shown, summary};
+use crate::Format;
 
 fn now() -> Timestamp {
     "2026-06-01T12:00:00Z".parse().unwrap()
@@ -81,7 +82,7 @@ fn troubles(seen: &Seen) -> Vec<(&'static str, Level, String)> {
 #[test]
 fn an_installation_that_is_well() {
     let found = checks(&healthy());
-    insta::assert_snapshot!(shown(&found, Output::Text));
+    insta::assert_snapshot!(shown(&found, Format::Text));
     assert_eq!(summary(&found), "18 ok, 0 to know, 0 failed");
 }
 
@@ -98,8 +99,8 @@ fn an_installation_that_is_not_installed() {
         ..healthy()
     };
     let found = checks(&nothing);
-    insta::assert_snapshot!(shown(&found, Output::Text));
-    insta::assert_snapshot!(shown(&found, Output::Json));
+    insta::assert_snapshot!(shown(&found, Format::Text));
+    insta::assert_snapshot!(shown(&found, Format::Json));
     assert_eq!(summary(&found), "6 ok, 1 to know, 5 failed");
 }
 

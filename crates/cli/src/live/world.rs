@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use pillion_api::names::SWITCH;
 use pillion_api::review;
 use pillion_inject::{LimitRange, SetIndex};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::Failure;
 use super::cluster::{Cluster, Query};
 use super::kinds::{CONFIG_MAP, DEPLOYMENT, LIMIT_RANGE, NAMESPACE, SIDECAR_SET};
-use crate::installation::{DEPLOYMENTS, Facts, SWITCH};
+use crate::installation::{DEPLOYMENTS, Facts};
 use crate::preview::Given;
 
 /// The surroundings of pods.

@@ -1,8 +1,9 @@
 //! Which writes switch injection off or on, and how they are written for kubectl.
 
+use pillion_api::names::{REGISTRATION, SWITCH, SWITCH_KEY, SWITCHED_OFF};
 use serde_json::{Value, json};
 
-use crate::installation::{REGISTRATION, SWITCH, SWITCH_KEY, SWITCHED_OFF, is_off};
+use crate::installation::is_off;
 use crate::live::kinds::{CONFIG_MAP, Kind, MUTATING_REGISTRATION, SIDECAR_SET};
 
 /// Which way.
