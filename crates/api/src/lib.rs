@@ -5,6 +5,7 @@
 //! - [`review`]: everything that is to be said about a SidecarSet ([`Problem`]), and its [`Meaning`]: one spelling, all
 //!   defaults, patterns and expressions compiled. Deciders read meanings only.
 //! - [`clashes`]: what two sets would both give to one pod; [`advice`]: what a cluster may want of a set besides.
+//! - [`revision`]: what a revision covers, and its name; [`PodRevisions`]: which revisions a pod has.
 //! - [`names`]: the objects of an installation.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
@@ -26,10 +27,12 @@ mod injection;
 mod meaning;
 pub mod names;
 mod pod_changes;
+mod pod_revisions;
 mod problem;
 mod read;
 mod reason;
 mod resources_policy;
+pub mod revision;
 mod rule;
 mod schema_check;
 mod selector;
@@ -46,11 +49,12 @@ pub use container::{
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
 pub use meaning::{
-    AnnotationPatch, AppMount, ComputedResources, Injection, Meaning, NAMESPACE_NAME_LABEL, NamedVolume, Namespaces,
-    Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template, Transfer,
-    TransferSource, Update,
+    AnnotationPatch, AppMount, ComputedResources, HealthGate, Injection, Meaning, NAMESPACE_NAME_LABEL, NamedVolume,
+    Namespaces, Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template,
+    Transfer, TransferSource, Update,
 };
 pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
+pub use pod_revisions::{PodRevision, PodRevisions, REVISIONS};
 pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};
 pub use read::{CUSTOM_VERSION_LABEL, Review, expression_warnings, review, template};
 pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
@@ -60,4 +64,6 @@ pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSe
 pub use status::{
     BlastCounts, BlastExample, BlastRadius, EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus,
 };
-pub use update::{OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm};
+pub use update::{
+    HealthGate as StoredHealthGate, OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm,
+};

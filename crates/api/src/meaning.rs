@@ -29,6 +29,8 @@ pub struct Meaning {
     pub namespaces: Namespaces,
     /// What they get: exactly what a revision covers.
     pub template: Template,
+    /// The name of that revision.
+    pub revision: String,
     /// What happens to a pod the set cannot be applied to.
     pub failure_policy: FailurePolicy,
     /// Whether pods are changed at all.
@@ -261,6 +263,23 @@ pub struct Update {
     pub priority: Priority,
     /// Labels to spread by, with the value or `*`.
     pub scatter: Vec<(String, String)>,
+    /// Whether the first pod is updated alone.
+    pub probe: bool,
+    /// Whether resources of running containers are changed.
+    pub resize: bool,
+    /// How long a container with a startup probe must be ready to count, in seconds.
+    pub settle_seconds: u32,
+    /// When an update stops by itself.
+    pub gate: HealthGate,
+}
+
+/// When an update stops by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthGate {
+    /// From so many updated pods that are not well.
+    pub max_unhealthy: PodCount,
+    /// Whether those get the revision back that they had.
+    pub rollback: bool,
 }
 
 /// A number of pods.

@@ -13,9 +13,9 @@ use crate::container::Volume;
 use crate::meaning::{Meaning, Namespaces, Template};
 use crate::names::NEVER_REVIEWED;
 use crate::problem::{FieldPath, Problem};
-use crate::schema_check;
 use crate::sidecar_set::SidecarSet;
 use crate::{Reason, container::SidecarContainer};
+use crate::{revision, schema_check};
 
 /// The label that names the custom version of a set's present revision.
 pub const CUSTOM_VERSION_LABEL: &str = "apps.kruise.io/sidecarset-custom-version";
@@ -44,7 +44,7 @@ pub fn review(object: &Value) -> Review {
     // What the schema refuses for its type cannot be read any further; everything else can, so that a person sees all
     // mistakes at once.
     let meaning = match SidecarSet::deserialize(object) {
-        Ok(set) => reader.set(&set),
+        Ok(set) => reader.set(&set, &revision_fields(object)),
         Err(error) => {
             if !reader.refuses() {
                 let message = format!("the object cannot be read: {error}");
@@ -75,6 +75,11 @@ pub fn template(fields: &Map<String, Value>) -> Result<Template, Vec<Problem>> {
     meaning.map(|meaning| meaning.template).ok_or_else(errors)
 }
 
+/// What a revision covers of a set.
+fn revision_fields(set: &Value) -> Map<String, Value> {
+    set.get("spec").and_then(Value::as_object).map(revision::fields).unwrap_or_default()
+}
+
 /// Collects problems on the way; what it returns counts only if none is an error.
 struct Reader {
     problems: Vec<Problem>,
@@ -96,7 +101,7 @@ impl Reader {
         self.problems.push(Problem::warning(reason, path, message, help));
     }
 
-    fn set(&mut self, set: &SidecarSet) -> Option<Meaning> {
+    fn set(&mut self, set: &SidecarSet, revision: &Map<String, Value>) -> Option<Meaning> {
         let (spec, path) = (&set.spec, FieldPath::of("spec"));
         self.canary(set);
         let selector = self.selector(&spec.selector, &path.field("selector"));
@@ -116,8 +121,10 @@ impl Reader {
         let template = self.template(spec, &path);
         let update = self.update(spec.update_strategy.as_ref(), &path.field("updateStrategy"));
         let labels = set.metadata.labels.as_ref();
+        let name = set.metadata.name.clone().unwrap_or_default();
         Some(Meaning {
-            name: set.metadata.name.clone().unwrap_or_default(),
+            revision: revision::name(&name, revision),
+            name,
             custom_version: labels.and_then(|labels| labels.get(CUSTOM_VERSION_LABEL)).cloned(),
             selector: selector?,
             namespaces: namespaces?,

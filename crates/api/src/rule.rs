@@ -296,7 +296,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         reason: Reason::InvalidNumber,
-        at: "spec.updateStrategy.{partition,maxUnavailable}",
+        at: "spec.updateStrategy.{partition,maxUnavailable,healthGate.maxUnhealthy}",
         fields: &[],
         cel: "type(self) == int ? int(self) >= 0 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",
         holds: judge::is_number_of_pods,

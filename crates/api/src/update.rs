@@ -34,6 +34,33 @@ pub struct UpdateStrategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key", "value"]))]
     pub scatter_strategy: Option<Vec<ScatterTerm>>,
+    /// Whether the first pod is updated alone, and the others follow when it runs and is ready. Default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<bool>,
+    /// Whether changed resources are given to running containers, without a restart. Default false: pods get them when
+    /// they are created again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resize: Option<bool>,
+    /// How long a container with a startup probe must be ready before it counts as updated. Default 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 3600))]
+    pub settle_seconds: Option<i32>,
+    /// When the update stops by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_gate: Option<HealthGate>,
+}
+
+/// When the update stops by itself: when updated pods crash, or stay unready.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthGate {
+    /// From how many of them: a number, or a percentage of all pods, rounded up. Default 1%.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maxLength" = 8))]
+    pub max_unhealthy: Option<IntOrString>,
+    /// True: they get the revision back that they had. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<bool>,
 }
 
 /// RollingUpdate (default), or NotUpdate: running pods stay as they are.

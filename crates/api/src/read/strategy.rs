@@ -5,10 +5,13 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::{Reader, metadata};
 use crate::Reason;
 use crate::injection::{InjectStrategy, InjectionStrategy, RevisionPolicy};
-use crate::meaning::{Injection, Pin, PodCount, Priority, RevisionReference, Update};
+use crate::meaning::{HealthGate, Injection, Pin, PodCount, Priority, RevisionReference, Update};
 use crate::problem::{FieldPath, Problem};
 use crate::selector::{LabelSelector, Selector};
 use crate::update::{PriorityStrategy, UpdateStrategy, UpdateType};
+
+/// How long a container with a startup probe must be ready, in seconds.
+const DEFAULT_SETTLE: i32 = 2;
 
 /// Both forms say the same; rules have refused what only one of them could say twice.
 pub(super) fn injection(ours: Option<&InjectStrategy>, theirs: Option<&InjectionStrategy>) -> Injection {
@@ -69,8 +72,9 @@ impl Reader {
     pub(super) fn update(&mut self, stored: Option<&UpdateStrategy>, path: &FieldPath) -> Option<Update> {
         let absent = UpdateStrategy::default();
         let stored = stored.unwrap_or(&absent);
+        let gate = stored.health_gate.clone().unwrap_or_default();
         let kind = stored.type_.unwrap_or_default();
-        let max_unavailable = pod_count(stored.max_unavailable.as_ref(), 1)?;
+        let max_unavailable = pod_count(stored.max_unavailable.as_ref(), PodCount::Pods(1))?;
         if kind == UpdateType::RollingUpdate && matches!(max_unavailable, PodCount::Pods(0) | PodCount::Percent(0)) {
             self.warning(
                 Reason::NeverUpdates,
@@ -91,10 +95,17 @@ impl Reader {
                 Some(compiled) => Some(compiled?),
                 None => None,
             },
-            partition: pod_count(stored.partition.as_ref(), 0)?,
+            partition: pod_count(stored.partition.as_ref(), PodCount::Pods(0))?,
             max_unavailable,
             priority,
             scatter: stored.scatter_strategy.iter().flatten().map(|it| (it.key.clone(), it.value.clone())).collect(),
+            probe: stored.probe.unwrap_or(true),
+            resize: stored.resize.unwrap_or_default(),
+            settle_seconds: stored.settle_seconds.unwrap_or(DEFAULT_SETTLE).unsigned_abs(),
+            gate: HealthGate {
+                max_unhealthy: pod_count(gate.max_unhealthy.as_ref(), PodCount::Percent(1))?,
+                rollback: gate.rollback.unwrap_or_default(),
+            },
         })
     }
 
@@ -115,9 +126,9 @@ impl Reader {
 }
 
 /// `None` for what a rule refuses.
-fn pod_count(stored: Option<&IntOrString>, absent: u32) -> Option<PodCount> {
+fn pod_count(stored: Option<&IntOrString>, absent: PodCount) -> Option<PodCount> {
     match stored {
-        None => Some(PodCount::Pods(absent)),
+        None => Some(absent),
         Some(IntOrString::Int(number)) => u32::try_from(*number).ok().map(PodCount::Pods),
         Some(IntOrString::String(text)) => text.strip_suffix('%')?.parse().ok().map(PodCount::Percent),
     }
