@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pillion_api::Placement;
+use pillion_api::{Placement, REVISIONS};
 use serde_json::{Value, json};
 
 use crate::evaluate::{Addition, Additions, AppMount, service_account};
@@ -26,7 +26,7 @@ pub(crate) struct Changes<'a> {
     pub(crate) additions: Vec<Additions<'a>>,
     /// Annotations with their new values.
     pub(crate) annotations: BTreeMap<&'a str, String>,
-    /// Sets whose sidecars the pod has.
+    /// Sets whose sidecars the pod has, those that do not match any more too.
     pub(crate) sets: BTreeSet<String>,
     /// Their containers that were there before.
     pub(crate) kept: BTreeSet<&'a str>,
@@ -34,6 +34,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) ours: Vec<&'a str>,
     /// The record of decisions, if there is to be one.
     pub(crate) record: Option<String>,
+    /// The revisions the pod has.
+    pub(crate) revisions: String,
 }
 
 pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value, Vec<Operation>) {
@@ -61,11 +63,7 @@ pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value
     for (key, value) in changes.annotations {
         editor.set(ANNOTATIONS, key, json!(value));
     }
-    let mut sets = changes.sets;
-    if !changes.ours.is_empty() {
-        sets.extend(marks::names(pod.annotations.get(marks::INJECTED_SETS)));
-    }
-    mark(&mut editor, &ours, &sets, changes.record);
+    mark(&mut editor, &ours, &changes.sets, changes.record, &changes.revisions);
     editor.finish()
 }
 
@@ -196,13 +194,21 @@ fn remove_tokens(editor: &mut Editor, list: &[Step<'_>]) {
 }
 
 /// Says on the pod what is ours. Marks that nothing stands behind are taken away: only we may write them.
-fn mark(editor: &mut Editor, ours: &BTreeSet<String>, sets: &BTreeSet<String>, record: Option<String>) {
+fn mark(
+    editor: &mut Editor,
+    ours: &BTreeSet<String>,
+    sets: &BTreeSet<String>,
+    record: Option<String>,
+    revisions: &str,
+) {
     if ours.is_empty() {
         editor.unset(ANNOTATIONS, marks::CONTAINERS);
+        editor.unset(ANNOTATIONS, REVISIONS);
         editor.unset(LABELS, marks::INJECTED_LABEL);
     } else {
         editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(ours)));
         editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(sets)));
+        editor.set(ANNOTATIONS, REVISIONS, json!(revisions));
         editor.set(LABELS, marks::INJECTED_LABEL, json!("true"));
     }
     match record {

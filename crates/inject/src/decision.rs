@@ -34,8 +34,10 @@ impl<'a> Decision<'a> {
 pub struct Verdict<'a> {
     /// Name of the set.
     pub set: &'a str,
-    /// The revision that was used or would have been; `None` for the set as it stands.
-    pub revision: Option<&'a str>,
+    /// The revision that was used or would have been.
+    pub revision: &'a str,
+    /// The reservation by which it was chosen, if it was by one.
+    pub reservation: Option<&'a str>,
     /// What came of it.
     pub outcome: Outcome,
     /// Why; exactly one code.

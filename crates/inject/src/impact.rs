@@ -3,7 +3,7 @@
 //! A pod that exists is judged as the pod its workload would create again; what it has of an earlier edit says nothing
 //! about this one.
 
-use pillion_api::{Meaning, Reason};
+use pillion_api::{Meaning, REVISIONS, Reason};
 use serde_json::{Map, Value};
 
 use crate::decision::{Decision, Outcome, Verdict};
@@ -136,12 +136,13 @@ fn labels(pod: &Value) -> Vec<(&str, &str)> {
     labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
 }
 
-/// The pod that comes of a decision, without the record of how.
+/// The pod that comes of a decision, without the record of how and of which revision.
 fn result(pod: &Value, decision: Decision<'_>) -> Value {
     let mut pod = decision.pod.unwrap_or_else(|| pod.clone());
     let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) else { return pod };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(marks::DECISION);
+        annotations.remove(REVISIONS);
     }
     // No annotations are no annotations, whether or not there is an object for them.
     if metadata.get("annotations").is_some_and(|it| it.as_object().is_none_or(Map::is_empty)) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pillion_api::{FailurePolicy, Meaning, Reason, SetMode, Template};
+use pillion_api::{FailurePolicy, Meaning, PodRevision, PodRevisions, REVISIONS, Reason, SetMode, Template};
 use serde_json::Value;
 
 use crate::apply::{Changes, apply};
@@ -22,6 +22,8 @@ pub struct Candidate<'a> {
     pub set: &'a Meaning,
     /// What the pod is to get of it.
     pub choice: Choice<'a>,
+    /// The reservation by which it was chosen, if it was by one.
+    pub reservation: Option<&'a str>,
 }
 
 /// Which revision of a set a pod is to get.
@@ -48,7 +50,15 @@ pub enum Choice<'a> {
 impl<'a> Candidate<'a> {
     /// A set as it stands.
     pub fn latest(set: &'a Meaning) -> Self {
-        Self { set, choice: Choice::Latest }
+        Self { set, choice: Choice::Latest, reservation: None }
+    }
+
+    /// The name of the revision.
+    pub fn revision(&self) -> &'a str {
+        match self.choice {
+            Choice::Latest => &self.set.revision,
+            Choice::Revision { name, .. } | Choice::Unavailable { name, .. } => name,
+        }
     }
 }
 
@@ -111,17 +121,38 @@ pub fn inject<'a>(
     let earlier = earlier.and_then(|text| Record::parse(text));
     let is_recorded = decision.verdicts.iter().any(|verdict| verdict.outcome != Outcome::Observed);
     let record = is_recorded.then(|| Record::of(&decision.verdicts, earlier.as_ref()).render());
-    let present = decision.verdicts.iter().filter(|verdict| verdict.outcome.is_present());
-    let sets = present.map(|verdict| verdict.set.to_owned()).collect();
+    let mut sets: BTreeSet<String> = present(&decision.verdicts).map(|verdict| verdict.set.to_owned()).collect();
+    if !ours.is_empty() {
+        sets.extend(review.applied_before.iter().cloned());
+    }
+    let earlier = read.annotations.get(REVISIONS).filter(|_| has_ours);
+    let earlier = earlier.and_then(|text| PodRevisions::parse(text)).unwrap_or_default();
+    let revisions = revisions(&decision.verdicts, &sets, earlier).render();
     let kept =
         review.kept.values().flat_map(|template| sidecars(template)).map(|sidecar| sidecar.name.as_str()).collect();
     let Review { additions, annotations, .. } = review;
-    let (changed, patch) = apply(pod, &read, Changes { additions, annotations, sets, kept, ours, record });
+    let changes = Changes { additions, annotations, sets, kept, ours, record, revisions };
+    let (changed, patch) = apply(pod, &read, changes);
     if !patch.is_empty() {
         decision.pod = Some(changed);
         decision.patch = patch;
     }
     decision
+}
+
+fn present<'v, 'a>(verdicts: &'v [Verdict<'a>]) -> impl Iterator<Item = &'v Verdict<'a>> {
+    verdicts.iter().filter(|verdict| verdict.outcome.is_present())
+}
+
+/// Which revisions the pod has. What was there before keeps the one it came with.
+fn revisions(verdicts: &[Verdict<'_>], sets: &BTreeSet<String>, mut earlier: PodRevisions) -> PodRevisions {
+    earlier.0.retain(|set, _| sets.contains(set));
+    for verdict in present(verdicts) {
+        if verdict.outcome == Outcome::Applied || !earlier.0.contains_key(verdict.set) {
+            earlier.0.insert(verdict.set.to_owned(), PodRevision::new(verdict.revision));
+        }
+    }
+    earlier
 }
 
 /// Why no set is asked about any pod of a namespace.
@@ -134,12 +165,16 @@ fn left_alone(namespace: &Namespace, installation: Installation<'_>) -> Option<(
 }
 
 fn verdict(candidate: Candidate<'_>, outcome: Outcome, reason: Reason, message: impl Into<String>) -> Verdict<'_> {
-    let revision = match candidate.choice {
-        Choice::Latest => None,
-        Choice::Revision { name, .. } | Choice::Unavailable { name, .. } => Some(name),
-    };
-    let (sizes, warnings) = (Vec::new(), Vec::new());
-    Verdict { set: &candidate.set.name, revision, outcome, reason, message: message.into(), sizes, warnings }
+    Verdict {
+        set: &candidate.set.name,
+        revision: candidate.revision(),
+        reservation: candidate.reservation,
+        outcome,
+        reason,
+        message: message.into(),
+        sizes: Vec::new(),
+        warnings: Vec::new(),
+    }
 }
 
 fn paused(candidate: Candidate<'_>) -> Option<Verdict<'_>> {
@@ -192,14 +227,14 @@ impl<'a, 'p> Review<'a, 'p> {
     }
 
     /// What the pod is to get of a set, or why the set is not asked.
-    fn template(&self, candidate: Candidate<'a>) -> Result<&'a Template, Verdict<'a>> {
+    fn template(&self, candidate: Candidate<'a>) -> Result<&'a Template, Box<Verdict<'a>>> {
         let set = candidate.set;
         if let Some(verdict) = paused(candidate) {
-            return Err(verdict);
+            return Err(Box::new(verdict));
         }
         if set.allow_opt_out && self.skipped.contains(&set.name) {
             let message = format!("the pod's annotation {} names the set", marks::SKIP);
-            return Err(verdict(candidate, Outcome::Skipped, Reason::OptedOut, message));
+            return Err(Box::new(verdict(candidate, Outcome::Skipped, Reason::OptedOut, message)));
         }
         match candidate.choice {
             Choice::Latest => Ok(&set.template),
@@ -209,7 +244,8 @@ impl<'a, 'p> Review<'a, 'p> {
                     Reason::RevisionOfAnotherSet => "belongs to another set",
                     _ => "does not exist",
                 };
-                Err(not_applied(candidate, self.mode, Refusal::new(reason, format!("revision {name} {why}"))))
+                let refusal = Refusal::new(reason, format!("revision {name} {why}"));
+                Err(Box::new(not_applied(candidate, self.mode, refusal)))
             }
         }
     }
@@ -245,7 +281,7 @@ impl<'a, 'p> Review<'a, 'p> {
         let set = candidate.set;
         let template = match self.template(candidate) {
             Ok(template) => template,
-            Err(verdict) => return verdict,
+            Err(verdict) => return *verdict,
         };
         if self.kept.contains_key(set.name.as_str()) {
             return verdict(candidate, Outcome::Kept, Reason::AlreadyInjected, "the pod has the sidecars of the set");

@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
+use pillion_api::{PodRevisions, REVISIONS};
+
 use crate::marks;
 use crate::record::Record;
 
@@ -53,6 +55,15 @@ impl<'a> PodHead<'a> {
         marks::names(self.annotations().and_then(|own| own.applied.as_deref()).as_ref())
     }
 
+    /// The revisions it was given when it was reviewed before, of the sets that were applied: it keeps them.
+    pub fn revisions(&self) -> PodRevisions {
+        let text = self.annotations().and_then(|own| own.revisions.as_deref());
+        let mut revisions = text.and_then(PodRevisions::parse).unwrap_or_default();
+        let applied = self.applied_sets();
+        revisions.0.retain(|set, _| applied.contains(set));
+        revisions
+    }
+
     fn annotations(&self) -> Option<&OwnAnnotations> {
         self.metadata.as_ref()?.annotations.as_ref()
     }
@@ -93,6 +104,7 @@ struct OwnAnnotations {
     is_marked: bool,
     decision: Option<String>,
     applied: Option<String>,
+    revisions: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for OwnAnnotations {
@@ -109,10 +121,11 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
                 let mut own = OwnAnnotations::default();
                 let text = |value: Value| value.as_str().map(str::to_owned);
                 while let Some(Text(key)) = map.next_key()? {
-                    own.is_marked |= key == marks::DECISION || key == marks::CONTAINERS;
+                    own.is_marked |= key == marks::DECISION || key == marks::CONTAINERS || key == REVISIONS;
                     match &*key {
                         marks::DECISION => own.decision = text(map.next_value()?),
                         marks::INJECTED_SETS => own.applied = text(map.next_value()?),
+                        REVISIONS => own.revisions = text(map.next_value()?),
                         _ => {
                             map.next_value::<IgnoredAny>()?;
                         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A size is what the targets came to, and what the sidecar got. A record that would be too long loses first sizes, words
-//! and warnings (`"cut":1`), then revisions and the last sets (`"cut":2`).
+//! and warnings (`"cut":1`), then reservations and the last sets (`"cut":2`).
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Record {
     v: u8,
     /// What was decided, by the name of the set.
     pub sets: BTreeMap<String, Entry>,
-    /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 revisions and sets as well.
+    /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 reservations and sets as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u8,
 }
@@ -40,9 +40,9 @@ pub struct Record {
 pub struct Entry {
     /// The reason code.
     pub code: String,
-    /// The revision, where one is known.
+    /// The reservation by which the revision was chosen, if it was by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
+    pub reservation: Option<String>,
     /// Why, in words, where the set was not applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -104,7 +104,7 @@ impl Record {
         }
         self.cut = self.cut.max(1);
         for entry in self.sets.values_mut() {
-            *entry = Entry { revision: entry.revision.take(), ..Entry::bare(&entry.code) };
+            *entry = Entry { reservation: entry.reservation.take(), ..Entry::bare(&entry.code) };
         }
         let text = self.text();
         if self.cut == 1 && text.len() <= MAX_RECORD {
@@ -112,7 +112,7 @@ impl Record {
         }
         self.cut = 2;
         for entry in self.sets.values_mut() {
-            entry.revision = None;
+            entry.reservation = None;
         }
         let mut over = self.text().len().saturating_sub(MAX_RECORD);
         while over > 0
@@ -132,7 +132,8 @@ impl Record {
 impl Entry {
     fn of(verdict: &Verdict<'_>) -> Self {
         let mut entry = Self::bare(verdict.reason.code());
-        entry.revision = verdict.revision.map(str::to_owned);
+        // Of a pod that does not get the set nothing is reserved for long.
+        entry.reservation = verdict.reservation.filter(|_| verdict.outcome.is_present()).map(str::to_owned);
         if !verdict.outcome.is_present() {
             entry.why = Some(shortened(&verdict.message));
         }
@@ -151,7 +152,7 @@ impl Entry {
     }
 
     fn bare(code: &str) -> Self {
-        Self { code: code.to_owned(), revision: None, why: None, sizes: BTreeMap::new(), warnings: Vec::new() }
+        Self { code: code.to_owned(), reservation: None, why: None, sizes: BTreeMap::new(), warnings: Vec::new() }
     }
 
     /// Whether the code says that the pod has the sidecars.

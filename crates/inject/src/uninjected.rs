@@ -4,7 +4,7 @@
 //! now. What a set has overwritten is not known any more, and what it merged into an annotation stays: asked again, the
 //! same set gives the same pod.
 
-use pillion_api::{Condition, Meaning, PatchPolicy, Selector, Template};
+use pillion_api::{Condition, Meaning, PatchPolicy, REVISIONS, Selector, Template};
 use serde_json::{Map, Value};
 
 use crate::evaluate::{mounted, used_volumes};
@@ -36,7 +36,7 @@ pub(crate) fn uninjected<'a>(pod: &Value, set: impl Fn(&str) -> Option<&'a Meani
         take_out(&mut before, &set.template);
     }
     for (field, keys) in [
-        ("annotations", &[marks::DECISION, marks::CONTAINERS, marks::INJECTED_SETS][..]),
+        ("annotations", &[marks::DECISION, marks::CONTAINERS, marks::INJECTED_SETS, REVISIONS][..]),
         ("labels", &[marks::INJECTED_LABEL]),
     ] {
         for key in keys {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pillion_api::Reason;
+use pillion_api::{PodRevisions, REVISIONS, Reason};
 use pillion_inject::coverage::Standing;
 use pillion_inject::{Origin, Outcome, Record, asked_for, marks, mismatch, pod_of};
 use serde_json::{Value, json};
@@ -90,8 +90,8 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
     let workload = workload.ok_or_else(|| format!("{} creates no pods", object["kind"]))?;
     let subject = Subject::new(&world.given, "", &workload);
     let preview = subject.preview()?;
-    let record = object.pointer("/metadata/annotations").and_then(|all| all[marks::DECISION].as_str());
-    let record = record.filter(|_| !workload.origin.is_template()).and_then(Record::parse);
+    let annotation = |key: &str| object.pointer("/metadata/annotations").and_then(|all| all[key].as_str());
+    let record = annotation(marks::DECISION).filter(|_| !workload.origin.is_template()).and_then(Record::parse);
     let standing = standing_of(world, object, &subject.namespace);
     let mut answer = Answer {
         origin: workload.origin.clone(),
@@ -103,7 +103,8 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
     };
     if let Some(record) = record {
         answer.basis = Basis::Record;
-        answer.rows = recorded::rows(world, &record);
+        let revisions = annotation(REVISIONS).and_then(PodRevisions::parse).unwrap_or_default();
+        answer.rows = recorded::rows(world, &record, &revisions);
         answer.notes.extend(recorded::note(&record));
         answer.rows.extend(unrecorded(world, &preview, &record, &standing));
     } else {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr as _;
 
-use pillion_api::{Group, Meaning, Reason};
+use pillion_api::{Group, Meaning, PodRevision, PodRevisions, Reason};
 use pillion_expr::{Explanation, Field, Input, Outcome as Computed, Program};
 use pillion_inject::{Entry, Outcome, Record};
 use pillion_quantity::Quantity;
@@ -13,8 +13,8 @@ use crate::layout::indented;
 use crate::live::World;
 
 /// A line for every set of the record.
-pub(crate) fn rows(world: &World, record: &Record) -> Vec<Row> {
-    record.sets.iter().map(|(set, entry)| row(world, set, entry)).collect()
+pub(crate) fn rows(world: &World, record: &Record, revisions: &PodRevisions) -> Vec<Row> {
+    record.sets.iter().map(|(set, entry)| row(world, set, entry, revisions.of(set))).collect()
 }
 
 /// What is missing in a record.
@@ -22,12 +22,12 @@ pub(crate) fn note(record: &Record) -> Option<String> {
     let lost = match record.cut {
         0 => return None,
         1 => "sizes, words and warnings are",
-        _ => "sizes, words, warnings, revisions and the last sets are",
+        _ => "sizes, words, warnings, reservations and the last sets are",
     };
     Some(format!("{lost} not in the record, which would have been too long [{}]", Reason::RecordTruncated))
 }
 
-fn row(world: &World, name: &str, entry: &Entry) -> Row {
+fn row(world: &World, name: &str, entry: &Entry, revision: Option<&PodRevision>) -> Row {
     let set = world.given.sets.get(name).map(AsRef::as_ref);
     let Ok(reason) = Reason::from_str(&entry.code) else {
         // Its words are all there is.
@@ -36,8 +36,9 @@ fn row(world: &World, name: &str, entry: &Entry) -> Row {
         return Row { reason: None, ..Row::new(name, "unknown", Reason::Injected, message) };
     };
     let mut message = entry.why.clone().unwrap_or_else(|| sentence(reason));
-    if let Some(revision) = &entry.revision {
-        message = format!("{message}; revision {revision}");
+    if let Some(PodRevision { is, from, .. }) = revision {
+        let from = from.as_ref().map(|from| format!(", updated from {from}")).unwrap_or_default();
+        message = format!("{message}; revision {is}{from}");
     }
     if set.is_none() && !world.invalid.contains_key(name) {
         message = format!("{message}; the set is not there any more");

@@ -190,7 +190,7 @@ fn showing(reason: Reason) -> Scene {
         Reason::RevisionMissing | Reason::RevisionOfAnotherSet => {
             let why = if reason == Reason::RevisionMissing { "does not exist" } else { "belongs to another set" };
             let why = format!("revision mesh-6f9c {why}");
-            Scene::of(plain(), record_of(&json!({"code": reason.code(), "revision": "mesh-6f9c", "why": why})))
+            Scene::of(plain(), record_of(&json!({"code": reason.code(), "why": why})))
         }
         Reason::UnreadablePod => {
             let limits = json!({"resources": {"limits": {"cpu": "much"}}});
@@ -242,9 +242,12 @@ fn every_code_is_shown_with_its_cure() {
 #[test]
 fn a_record_is_told_with_its_arithmetic() {
     let limits = |expression: &str| computed(json!({"limits": {"cpu": expression}}));
-    let entry = json!({"code": "PL201", "revision": "mesh-6f9c", "warnings": ["PL352"],
+    let entry = json!({"code": "PL201", "warnings": ["PL352"],
         "sizes": {"proxy": {"limits.cpu": ["600m", "300m"]}}});
-    insta::assert_snapshot!(Scene::of(limits("max(cpu*50%, 50m)"), record_of(&entry)).text());
+    let mut updated = record_of(&entry);
+    updated["metadata"]["annotations"]["pillion.dev/revisions"] =
+        json!(r#"{"mesh":{"is":"mesh-6f9c","since":1,"from":"mesh-51aa"}}"#);
+    insta::assert_snapshot!(Scene::of(limits("max(cpu*50%, 50m)"), updated).text());
     // The set has changed since, or is gone: the amounts stand alone.
     for scene in
         [Scene::of(limits("cpu"), record_of(&entry)), Scene { sets: vec![], ..Scene::of(json!({}), record_of(&entry)) }]

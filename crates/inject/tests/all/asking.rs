@@ -1,6 +1,6 @@
 //! How the tests ask: sets and pods as people write them, one decision, and what must hold of every decision.
 
-use pillion_api::{Meaning, Reason, review};
+use pillion_api::{Meaning, PodRevisions, REVISIONS, Reason, review};
 use pillion_inject::{
     Candidate, Decision, Installation, Namespace, Outcome, Record, SetIndex, inject, marks, mismatch,
 };
@@ -150,6 +150,12 @@ pub(crate) fn after(decision: &Decision<'_>) -> Value {
         let text = record.as_str().unwrap();
         assert!(Record::parse(text).is_some(), "{text} is a record");
         *record = serde_json::from_str(text).unwrap();
+    }
+    // Which revisions a pod has, `revisions` tests.
+    if let Some(annotations) = pod["metadata"]["annotations"].as_object_mut()
+        && let Some(text) = annotations.remove(REVISIONS)
+    {
+        assert!(PodRevisions::parse(text.as_str().unwrap()).is_some(), "{text} are revisions");
     }
     pod
 }

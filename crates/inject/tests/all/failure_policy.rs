@@ -11,6 +11,10 @@ fn of_policy(policy: FailurePolicy, mut set: Meaning) -> Meaning {
     set
 }
 
+fn pinned<'a>(set: &'a Meaning, choice: Choice<'a>) -> Candidate<'a> {
+    Candidate { choice, ..Candidate::latest(set) }
+}
+
 #[test]
 fn fail_refuses_the_pod_and_changes_nothing_of_it() {
     let mut pod = one_app();
@@ -70,17 +74,17 @@ fn a_revision_that_cannot_be_had_is_never_replaced_by_another() {
     let (fail, ignore) = (plain_set("a", "proxy"), of_policy(FailurePolicy::Ignore, plain_set("b", "agent")));
     let missing = Choice::Unavailable { name: "a-5d8c", reason: Reason::RevisionMissing };
     let foreign = Choice::Unavailable { name: "c-77f1", reason: Reason::RevisionOfAnotherSet };
-    let candidates = [Candidate { set: &fail, choice: missing }, Candidate { set: &ignore, choice: foreign }];
+    let candidates = [pinned(&fail, missing), pinned(&ignore, foreign)];
     let (pod, namespace) = (one_app(), Namespace::named("shop"));
     let decision = ask_for(&namespace, &pod, &candidates, Installation::default());
     let expected = [("a", "refuse", Reason::RevisionMissing), ("b", "ignore", Reason::RevisionOfAnotherSet)];
     assert_eq!(verdicts(&decision), expected);
     let messages: Vec<&str> = decision.verdicts.iter().map(|verdict| verdict.message.as_str()).collect();
     assert_eq!(messages, ["revision a-5d8c does not exist", "revision c-77f1 belongs to another set"]);
-    assert_eq!(decision.verdicts[0].revision, Some("a-5d8c"));
+    assert_eq!(decision.verdicts[0].revision, "a-5d8c");
 
     let decision = ask_for(&namespace, &pod, &candidates[1..], Installation::default());
-    let record = json!({"code": "PL315", "revision": "c-77f1", "why": "revision c-77f1 belongs to another set"});
+    let record = json!({"code": "PL315", "why": "revision c-77f1 belongs to another set"});
     let mut expected = pod.clone();
     expected["metadata"]["annotations"] = json!({"pillion.dev/decision": {"v": 1, "sets": {"b": record}}});
     assert_eq!(after(&decision), expected);
@@ -91,13 +95,13 @@ fn a_revision_is_applied_in_the_place_of_the_set_as_it_stands() {
     let (set, old) = (plain_set("a", "proxy"), plain_set("a", "old-proxy"));
     let choice = Choice::Revision { name: "a-5d8c", template: &old.template };
     let (pod, namespace) = (one_app(), Namespace::named("shop"));
-    let decision = ask_for(&namespace, &pod, &[Candidate { set: &set, choice }], Installation::default());
-    let record = json!({"a": {"code": "PL201", "revision": "a-5d8c"}});
+    let decision = ask_for(&namespace, &pod, &[pinned(&set, choice)], Installation::default());
+    let record = json!({"a": {"code": "PL201"}});
     let spec = json!({"containers": [injected("old-proxy", json!({})), image("app")]});
     assert_eq!(after(&decision), json!({"metadata": metadata("a", "old-proxy", record), "spec": spec}));
     // It stays, whatever is chosen when the pod is seen again.
     let stored = decision.pod.unwrap();
-    let again = ask_for(&namespace, &stored, &[Candidate { set: &set, choice }], Installation::default());
+    let again = ask_for(&namespace, &stored, &[pinned(&set, choice)], Installation::default());
     assert_eq!(again.patch, []);
 }
 

@@ -190,6 +190,7 @@ fn a_pod_that_nothing_concerns_only_loses_marks_nothing_stands_behind() {
             marks::CONTAINERS.replace('/', "~1"),
             marks::INJECTED_SETS.replace('/', "~1"),
             marks::INJECTED_LABEL.replace('/', "~1"),
+            pillion_api::REVISIONS.replace('/', "~1"),
         ];
         for operation in serde_json::to_value(&decision.patch)?.as_array().into_iter().flatten() {
             let path = operation["path"].as_str().unwrap_or_default();

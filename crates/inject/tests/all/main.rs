@@ -22,6 +22,7 @@ mod observe;
 mod opt_out;
 mod reasons;
 mod record;
+mod revisions;
 mod scenarios;
 mod service_account;
 mod sharing;

@@ -1,7 +1,7 @@
 //! The record of decisions: its exact text, its cap, and that it stays.
 
 use pillion_api::{FailurePolicy, Meaning, Reason};
-use pillion_inject::{Candidate, Choice, Installation, MAX_RECORD, Namespace, Record, marks};
+use pillion_inject::{Candidate, Choice, Entry, Installation, MAX_RECORD, Namespace, Record, marks};
 use serde_json::{Value, json};
 
 use crate::asking::{ask, ask_for, image, one_app, plain_set, pod, set, with};
@@ -26,13 +26,17 @@ fn it_is_compact_and_says_everything() {
     let logs = set("logs", json!({"containers": [image("logs")], "injectStrategy": {"paused": true}}));
     let pod = pod(json!({"containers": [with("app", json!({"resources": resources(["", ""], ["400m", ""])}))]}));
     let choice = Choice::Revision { name: "mesh-5d8c", template: &mesh.template };
-    let candidates = [Candidate { set: &mesh, choice }, Candidate::latest(&clash), Candidate::latest(&logs)];
+    let candidates = [
+        Candidate { set: &mesh, choice, reservation: Some("r-7") },
+        Candidate::latest(&clash),
+        Candidate::latest(&logs),
+    ];
     let decision = ask_for(&Namespace::named("shop"), &pod, &candidates, Installation::default());
     let expected = concat!(
         r#"{"v":1,"sets":{"#,
         r#""clash":{"code":"PL306","why":"the pod has a container app of its own"},"#,
         r#""logs":{"code":"PL204","why":"injection of the set is paused"},"#,
-        r#""mesh":{"code":"PL201","revision":"mesh-5d8c","sizes":{"proxy":{"limits.cpu":["unlimited","unlimited"],"#,
+        r#""mesh":{"code":"PL201","reservation":"r-7","sizes":{"proxy":{"limits.cpu":["unlimited","unlimited"],"#,
         r#""requests.cpu":["400m","100m"],"requests.memory":["0","10Mi"]}},"warnings":["PL352"]}}}"#,
     );
     assert_eq!(text(&decision.pod.unwrap()), expected);
@@ -40,7 +44,7 @@ fn it_is_compact_and_says_everything() {
     let codes: Vec<(&str, &str)> =
         record.sets.iter().map(|(name, entry)| (name.as_str(), entry.code.as_str())).collect();
     assert_eq!(codes, [("clash", "PL306"), ("logs", "PL204"), ("mesh", "PL201")]);
-    assert_eq!((record.sets["mesh"].revision.as_deref(), record.cut), (Some("mesh-5d8c"), 0));
+    assert_eq!((record.sets["mesh"].reservation.as_deref(), record.cut), (Some("r-7"), 0));
 }
 
 #[test]
@@ -132,24 +136,28 @@ fn and_then_the_last_sets() {
 }
 
 #[test]
-fn revisions_go_when_sets_go() {
-    let with_revisions = |count: usize| {
+fn reservations_go_when_sets_go() {
+    let with_reservations = |count: usize| {
         let (pod, sets) = (one_app(), many(count, 10));
-        let names: Vec<String> = sets.iter().map(|set| format!("{}-5d8c7f9b6", set.name)).collect();
+        let ids: Vec<String> = sets.iter().map(|set| format!("{}-5d8c7f9b6", set.name)).collect();
         let candidates: Vec<Candidate<'_>> = sets
             .iter()
-            .zip(&names)
-            .map(|(set, name)| Candidate { set, choice: Choice::Revision { name, template: &set.template } })
+            .zip(&ids)
+            .map(|(set, id)| Candidate { reservation: Some(id), ..Candidate::latest(set) })
             .collect();
         let decision = ask_for(&Namespace::named("shop"), &pod, &candidates, Installation::default());
         Record::parse(text(decision.pod.as_ref().unwrap())).unwrap()
     };
-    let cut = with_revisions(110);
-    assert_eq!((cut.cut, cut.sets.len()), (1, 110));
-    assert!(cut.sets.iter().all(|(name, entry)| entry.revision == Some(format!("{name}-5d8c7f9b6"))));
-    let cut = with_revisions(200);
+    let cut = with_reservations(150);
+    assert_eq!((cut.cut, cut.sets.len()), (1, 150));
+    let applied = |(name, entry): (&String, &Entry)| {
+        let reserved = (entry.code == Reason::Injected.code()).then(|| format!("{name}-5d8c7f9b6"));
+        entry.reservation == reserved
+    };
+    assert!(cut.sets.iter().all(applied), "a set that is not applied reserves nothing");
+    let cut = with_reservations(200);
     assert_eq!((cut.cut, cut.sets.len()), (2, 200));
-    assert!(cut.sets.values().all(|entry| entry.revision.is_none()));
+    assert!(cut.sets.values().all(|entry| entry.reservation.is_none()));
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn containers_go_before_and_after_those_of_the_pod_and_init_containers_are_added
     assert_eq!(after(&decision), applied("sidecars", "busybox,nginx,prepare", spec));
     // The bytes: what is the pod's own is not written again.
     let record = r#"{"v":1,"sets":{"sidecars":{"code":"PL201"}}}"#;
+    let revisions = r#"{"sidecars":{"is":"sidecars-rw84dmn5tm"}}"#;
     let annotations = "/metadata/annotations";
     assert_eq!(
         patch(&decision),
@@ -76,6 +77,7 @@ fn containers_go_before_and_after_those_of_the_pod_and_init_containers_are_added
             {"op": "add", "path": "/spec/volumes", "value": [{"name": "nginx-cache", "emptyDir": {}}]},
             {"op": "add", "path": annotations, "value": {"pillion.dev/containers": "busybox,nginx,prepare"}},
             {"op": "add", "path": "/metadata/annotations/kruise.io~1sidecarset-injected-list", "value": "sidecars"},
+            {"op": "add", "path": "/metadata/annotations/pillion.dev~1revisions", "value": revisions},
             {"op": "add", "path": "/metadata/labels/pillion.dev~1injected", "value": "true"},
             {"op": "add", "path": "/metadata/annotations/pillion.dev~1decision", "value": record},
         ])

@@ -17,7 +17,7 @@ pub(crate) fn undo(before: &Value, after: &Value, sets: &[&Meaning]) -> Result<V
     let templates = || sets.iter().map(|set| &set.template);
 
     let mut keys: BTreeSet<&str> = templates().flat_map(|it| &it.annotations).map(|it| it.key.as_str()).collect();
-    keys.extend([marks::DECISION, marks::CONTAINERS, marks::INJECTED_SETS]);
+    keys.extend([marks::DECISION, marks::CONTAINERS, marks::INJECTED_SETS, pillion_api::REVISIONS]);
     restore_keys(before, &mut pod, &["metadata", "annotations"], &keys);
     let mut keys: BTreeSet<&str> = templates().flat_map(|it| it.labels.keys()).map(String::as_str).collect();
     keys.insert(marks::INJECTED_LABEL);

@@ -80,7 +80,8 @@ pub fn review(request: &Request<'_>, question: Question<'_>) -> Result<Answer, U
 fn candidate(set: &pillion_api::Meaning) -> Candidate<'_> {
     let Some(pin) = &set.injection.pin else { return Candidate::latest(set) };
     let (RevisionReference::Name(name) | RevisionReference::CustomVersion(name)) = &pin.revision;
-    Candidate { set, choice: Choice::Unavailable { name, reason: Reason::RevisionMissing } }
+    let choice = Choice::Unavailable { name, reason: Reason::RevisionMissing };
+    Candidate { choice, ..Candidate::latest(set) }
 }
 
 fn answer(pod: &Value, decision: &Decision<'_>) -> Answer {

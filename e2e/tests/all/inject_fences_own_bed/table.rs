@@ -350,6 +350,13 @@ fn to_everybody_else() -> Vec<Case> {
             ),
         ),
         case(
+            "the revisions",
+            Request::patch("listed", annotation("pillion.dev/revisions", json!("{}"))),
+            Some(
+                "pod shop/listed: annotation pillion.dev/revisions may be changed only by Pillion: leave it as it is, or delete the pod so that it is injected again",
+            ),
+        ),
+        case(
             "the record, forged on a pod without one",
             Request::patch("plain/status", annotation("pillion.dev/decision", json!("{}"))),
             Some(

@@ -27,6 +27,7 @@ pub(super) fn created_again(pod: &Value) -> Value {
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(marks::DECISION);
         annotations.remove(marks::CONTAINERS);
+        annotations.remove(pillion_api::REVISIONS);
     }
     for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
         // To set it, one must be allowed to finalize the owner.
