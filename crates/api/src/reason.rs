@@ -298,8 +298,8 @@ reasons! {
         cause "The set changed and running pods follow, a few at a time."
         cure "Nothing to do; `pillion rollout status` shows how far it is.";
     UpdatePaused "PL403" "The update is paused."
-        cause "`updateStrategy.paused` is true, or partition keeps the remaining pods."
-        cure "Set paused to false, or lower the partition.";
+        cause "`updateStrategy.paused` is true."
+        cure "Set paused to false.";
     UpdateSwitchedOff "PL404" "Running pods are not updated."
         cause "`updateStrategy.type` is NotUpdate."
         cure "Set the type to RollingUpdate, or create pods again.";
@@ -327,6 +327,27 @@ reasons! {
     FailOpen "PL412" "The webhook fails open."
         cause "Where the webhook cannot be reached, pods are created without sidecars, unless the namespace asks otherwise."
         cure "Label namespaces pillion.dev/injection: required where a pod must not start without its sidecar.";
+    PartitionKeeps "PL413" "Pods stay at their revision because of the partition."
+        cause "`updateStrategy.partition` says how many, and so many are left."
+        cure "Lower the partition when the updated pods are well.";
+    OutsideUpdateSelector "PL414" "Pods stay at their revision because they are not selected for the update."
+        cause "`updateStrategy.selector` does not match their labels."
+        cure "Remove the selector, or label the pods.";
+    JustUpdated "PL415" "Pods were updated a moment ago and are left alone for a few seconds."
+        cause "A container that is changed back and forth within seconds is held back by its node."
+        cure "Nothing to do; they follow in a few seconds.";
+    ImageUnavailable "PL416" "An image cannot be pulled."
+        cause "The image does not exist, its registry cannot be reached, or the pod may not pull it."
+        cure "Correct the image in the set, or mend the registry or the pull secret; the pods follow by themselves.";
+    ContainerFails "PL417" "A container of an updated pod does not start, or crashes."
+        cause "Its node cannot make it from what the set says, or it ends again and again."
+        cure "Look at the container's log and at the events of the pod the message names; then correct the set.";
+    UpdateUnready "PL418" "Updated pods do not become ready."
+        cause "A container runs with its new image, but its probe fails, or its old one does not end."
+        cure "Look at the container the message names; its probe may not fit the new image.";
+    GateRollback "PL419" "Pods that were not well got the revision back that they had."
+        cause "So many updated pods were not well that the health gate closed, and it has rollback: true."
+        cure "Correct the set. The newest revision is not tried again while a pod remembers that it failed.";
 }
 
 impl Reason {

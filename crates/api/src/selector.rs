@@ -75,8 +75,8 @@ pub enum Condition {
 }
 
 impl Selector {
-    /// Compiles what rules have accepted; `None` for a selector that requires nothing.
-    pub(crate) fn compile(stored: &LabelSelector) -> Option<Self> {
+    /// Compiles what rules, or the API server, have accepted; `None` for a selector that requires nothing.
+    pub fn compile(stored: &LabelSelector) -> Option<Self> {
         let labels = stored.match_labels.iter().flatten().map(|(key, value)| Requirement {
             key: key.clone(),
             condition: Condition::In(BTreeSet::from([value.clone()])),

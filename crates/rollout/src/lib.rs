@@ -1,6 +1,10 @@
 //! Which revision each pod should have, and which pods change next.
 //!
 //! - [`Pod`]: a pod that exists, as far as an update looks at it.
+//! - [`plan`]: of a [`Fleet`], a set and its pods at one moment, which pods are written now, and its [`Progress`]. What it
+//!   plans is checked by `pillion_plan::check` against [`ground`].
+//! - [`OwnWrites`]: what we have written and the watch has not shown yet.
+//! - [`Difference`]: what lies between two revisions, by what a running pod can follow.
 //! - [`pinned_target`], [`effective_max_unavailable`]: what the numbers of a strategy come to. There is one function for
 //!   each, for whoever asks.
 //!
@@ -8,8 +12,22 @@
 //! takes the time as a value.
 #![forbid(unsafe_code)]
 
+mod difference;
+mod fleet;
+mod order;
+mod own_writes;
+mod planner;
 mod pod;
+mod progress;
+mod resources;
 mod share;
+mod swap;
 
-pub use pod::{Container, List, Owner, Pod, RawPod, State, Status, Workload};
+pub use difference::{Difference, Place};
+pub use fleet::{DisruptionBudget, Fleet};
+pub use own_writes::OwnWrites;
+pub use pillion_plan::List;
+pub use planner::{ground, plan};
+pub use pod::{Container, Owner, Pod, RawPod, State, Status, Workload};
+pub use progress::{Blocked, Counts, Gate, Progress, RevisionCount, Stalled};
 pub use share::{effective_max_unavailable, pinned_target};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pillion_api::{PodRevisions, REVISIONS};
+use pillion_plan::List;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -100,15 +101,6 @@ pub struct Container {
     pub status: Option<Status>,
 }
 
-/// A list of containers in a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum List {
-    /// `spec.initContainers`
-    Init,
-    /// `spec.containers`
-    Main,
-}
-
 /// What a node tells of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -131,16 +123,6 @@ pub enum State {
     Waiting(Box<str>),
     /// It has ended, and why.
     Terminated(Box<str>),
-}
-
-impl List {
-    /// The field of a pod's spec.
-    pub const fn field(self) -> &'static str {
-        match self {
-            Self::Init => "initContainers",
-            Self::Main => "containers",
-        }
-    }
 }
 
 impl Status {

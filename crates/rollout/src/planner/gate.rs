@@ -1,0 +1,72 @@
+//! The health gate: whether the pods that were updated are well.
+
+use pillion_api::Template;
+
+use super::roster::{Member, Roster};
+use crate::fleet::Fleet;
+use crate::pod::State;
+use crate::progress::Gate;
+use crate::share::effective_max_unavailable;
+use crate::swap::{CRASH_LOOP, PATIENCE};
+
+/// The health gate.
+pub(super) struct GateView {
+    /// Places in the roster of pods that are not well.
+    pub(super) unhealthy: Vec<usize>,
+    limit: usize,
+    restored: usize,
+}
+
+impl GateView {
+    pub(super) fn of(fleet: &Fleet<'_>, roster: &Roster<'_>) -> Self {
+        let newest = fleet.set.revision.as_str();
+        let places = roster.members.iter().enumerate();
+        let unhealthy = places.filter(|(_, member)| is_unhealthy(fleet, roster, member)).map(|(place, _)| place);
+        let has_failed =
+            |member: &&Member<'_>| member.given.is_some_and(|given| given.failed.as_deref() == Some(newest));
+        Self {
+            unhealthy: unhealthy.collect(),
+            limit: effective_max_unavailable(fleet.set.update.gate.max_unhealthy, roster.members.len()).max(1),
+            restored: roster.members.iter().filter(has_failed).count(),
+        }
+    }
+
+    /// One pod that remembers that the newest revision failed keeps it closed: otherwise it would be tried again and again.
+    pub(super) fn is_closed(&self) -> bool {
+        self.unhealthy.len() >= self.limit || self.restored > 0
+    }
+
+    pub(super) fn told(&self) -> Gate {
+        Gate {
+            unhealthy: self.unhealthy.len(),
+            limit: self.limit,
+            restored: self.restored,
+            is_closed: self.is_closed(),
+        }
+    }
+}
+
+/// The revision a pod that is not well can get back.
+pub(super) fn way_back<'a>(fleet: &Fleet<'a>, member: &Member<'a>) -> Option<(&'a str, &'a Template)> {
+    let from = member.given?.from.as_deref()?;
+    Some((from, fleet.templates.get(from)?))
+}
+
+/// Only what we changed is to blame on the update: pods that were updated in place, and the containers of the set in them.
+fn is_unhealthy(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> bool {
+    let Some(given) = member.given.filter(|given| given.is == fleet.set.revision && !member.is_unseen) else {
+        return false;
+    };
+    let Some(since) = given.since else { return false };
+    let is_late = fleet.now.as_second() - since >= PATIENCE.as_secs();
+    roster.places().iter().filter_map(|place| member.pod.container(&place.name)).any(|container| {
+        match container.status.as_ref() {
+            Some(status) => match &status.state {
+                State::Running(_) => is_late && !status.is_ready,
+                State::Waiting(reason) => is_late || **reason == *CRASH_LOOP,
+                State::Terminated(_) => is_late,
+            },
+            None => is_late,
+        }
+    })
+}

@@ -1,0 +1,214 @@
+//! Every pod of the set, with what it has, what it needs, and how far it is.
+
+use std::collections::BTreeMap;
+
+use jiff::SignedDuration;
+use pillion_api::{PodRevision, Template};
+
+use super::write::{self, Change};
+use crate::difference::{Difference, Place, lasting};
+use crate::fleet::Fleet;
+use crate::pod::{Pod, State, Workload};
+use crate::swap::{Swap, swap};
+
+/// All pods of the set.
+pub(super) struct Roster<'a> {
+    pub(super) members: Vec<Member<'a>>,
+    /// The workloads they belong to, with the number of their pods.
+    pub(super) workloads: Vec<(Workload<'a>, usize)>,
+    /// What keeps pods from following in place, in words; [`Need::Recreate`] points here.
+    pub(super) obstacles: Vec<String>,
+    /// What lies between revisions and the newest; [`Need::InPlace`] points here.
+    changes: Vec<Change>,
+    /// The containers of the set that run as long as a pod, in the newest revision.
+    places: Vec<Place>,
+}
+
+/// A pod of the set.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub(super) pod: &'a Pod,
+    /// What it was created with or given last, if that is known.
+    pub(super) given: Option<&'a PodRevision>,
+    /// Whether the watch still has to show the last write of ours.
+    pub(super) is_unseen: bool,
+    pub(super) swap: Swap<'a>,
+    pub(super) need: Need,
+    pub(super) workload: usize,
+}
+
+/// What a pod needs to have the newest revision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    InPlace(usize),
+    Recreate(usize),
+}
+
+/// What is known of one revision that pods have.
+#[derive(Clone, Copy)]
+enum Known {
+    Nothing,
+    Change(usize),
+    Obstacle(usize),
+    /// Its template is not known: images tell.
+    No,
+}
+
+impl<'a> Roster<'a> {
+    pub(super) fn of(fleet: &Fleet<'a>) -> Self {
+        let places = lasting(&fleet.set.template)
+            .into_iter()
+            .map(|(name, (list, _))| Place { list, name: name.to_owned() })
+            .collect();
+        let mut roster = Self {
+            members: Vec::with_capacity(fleet.pods.len()),
+            workloads: Vec::new(),
+            obstacles: Vec::new(),
+            // What is done for a pod of which only the images are known.
+            changes: vec![Change::ByImages],
+            places,
+        };
+        let mut known: Vec<(&str, Known)> = vec![(&fleet.set.revision, Known::Nothing)];
+        let mut workloads = Workloads::default();
+        let settle = SignedDuration::from_secs(fleet.set.update.settle_seconds.into());
+        for pod in fleet.pods {
+            let unseen = fleet.own_writes.of(&pod.uid, &fleet.set.name, fleet.now);
+            let given = unseen.or_else(|| pod.revisions.of(&fleet.set.name));
+            let swap = match given {
+                _ if unseen.is_some() => Swap::UnderWay,
+                Some(given) if !given.was.is_empty() => {
+                    let told = fleet.troubles.get(&pod.uid).map(String::as_str);
+                    swap(pod, given, settle, told, fleet.now)
+                }
+                _ => Swap::Done,
+            };
+            let of_revision = given.map_or(Known::No, |given| roster.known(fleet, &mut known, &given.is));
+            let need = roster.need(fleet, pod, of_revision);
+            let workload = workloads.place(pod, &mut roster.workloads);
+            roster.members.push(Member { pod, given, is_unseen: unseen.is_some(), swap, need, workload });
+        }
+        roster
+    }
+
+    /// How many pods could follow in place and do not have the newest revision.
+    pub(super) fn waiting(&self) -> usize {
+        self.members.iter().filter(|member| matches!(member.need, Need::InPlace(_))).count()
+    }
+
+    /// What is changed in a pod that can follow in place.
+    pub(super) fn change(&self, place: usize) -> &Change {
+        &self.changes[place]
+    }
+
+    /// The containers of the newest revision that run as long as a pod.
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Whether all containers of the set run in a pod and are ready.
+    pub(super) fn runs_well(&self, pod: &Pod) -> bool {
+        self.places.iter().all(|place| {
+            let status = pod.container(&place.name).and_then(|container| container.status.as_ref());
+            status.is_some_and(|status| status.is_ready && matches!(status.state, State::Running(_)))
+        })
+    }
+
+    fn known(&mut self, fleet: &Fleet<'a>, known: &mut Vec<(&'a str, Known)>, revision: &'a str) -> Known {
+        if let Some((_, found)) = known.iter().find(|(name, _)| *name == revision) {
+            return *found;
+        }
+        let found = fleet.templates.get(revision).map_or(Known::No, |template| self.learn(fleet, template));
+        known.push((revision, found));
+        found
+    }
+
+    fn learn(&mut self, fleet: &Fleet<'a>, old: &Template) -> Known {
+        let difference = Difference::between(old, &fleet.set.template);
+        if difference.is_nothing_for_running_pods() {
+            return Known::Nothing;
+        }
+        let mut obstacles = difference.recreate.clone();
+        if !fleet.set.update.resize {
+            obstacles.extend(difference.resources.iter().map(|place| format!("resources of container {}", place.name)));
+        }
+        if obstacles.is_empty() {
+            self.changes.push(Change::between(old, &fleet.set.template, &difference));
+            Known::Change(self.changes.len() - 1)
+        } else {
+            Known::Obstacle(self.obstacle(obstacles.join(", ")))
+        }
+    }
+
+    fn need(&mut self, fleet: &Fleet<'a>, pod: &Pod, known: Known) -> Need {
+        let change = match known {
+            Known::Nothing => return Need::Nothing,
+            Known::Obstacle(obstacle) => return Need::Recreate(obstacle),
+            Known::Change(change) => change,
+            Known::No => 0,
+        };
+        if let Some(missing) = self.missing(pod) {
+            return Need::Recreate(self.obstacle(missing));
+        }
+        if matches!(known, Known::No) && write::has_images(pod, &fleet.set.template) {
+            return Need::Nothing;
+        }
+        match write::wrong_resources(pod, &self.changes[change]) {
+            Some(wrong) => Need::Recreate(self.obstacle(wrong)),
+            None => Need::InPlace(change),
+        }
+    }
+
+    fn missing(&self, pod: &Pod) -> Option<String> {
+        let is_there = |place: &&Place| pod.container(&place.name).is_some_and(|own| own.list == place.list);
+        let missing = self.places.iter().find(|place| !is_there(place))?;
+        Some(format!("container {} is missing", missing.name))
+    }
+
+    fn obstacle(&mut self, words: String) -> usize {
+        self.obstacles.iter().position(|known| *known == words).unwrap_or_else(|| {
+            self.obstacles.push(words);
+            self.obstacles.len() - 1
+        })
+    }
+}
+
+impl Member<'_> {
+    /// Whether it serves: it is ready, and runs what it was given.
+    pub(super) fn is_available(&self) -> bool {
+        self.pod.is_ready && self.swap.is_done()
+    }
+
+    /// Whether it was given this revision.
+    pub(super) fn has(&self, revision: &str) -> bool {
+        self.given.is_some_and(|given| given.is == revision)
+    }
+}
+
+/// Which workload a pod belongs to. Pods of one owner do, so its name is made out once for each.
+#[derive(Default)]
+struct Workloads<'a> {
+    by_owner: BTreeMap<&'a str, usize>,
+    by_name: BTreeMap<Workload<'a>, usize>,
+    last: Option<(&'a str, usize)>,
+}
+
+impl<'a> Workloads<'a> {
+    fn place(&mut self, pod: &'a Pod, all: &mut Vec<(Workload<'a>, usize)>) -> usize {
+        let owner = pod.owner.as_ref().map_or(&*pod.uid, |owner| &*owner.uid);
+        let place = match self.last {
+            // Pods come in the order of their names, so those of one owner come together.
+            Some((last, place)) if last == owner => place,
+            _ => *self.by_owner.entry(owner).or_insert_with(|| {
+                let workload = pod.workload();
+                *self.by_name.entry(workload.clone()).or_insert_with(|| {
+                    all.push((workload, 0));
+                    all.len() - 1
+                })
+            }),
+        };
+        self.last = Some((owner, place));
+        all[place].1 += 1;
+        place
+    }
+}
