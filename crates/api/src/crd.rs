@@ -31,7 +31,7 @@ pub fn sidecar_set_schema() -> Value {
 }
 
 /// Takes out what would make the API server store or accept more than was written.
-fn tighten(node: &mut Value) {
+pub(crate) fn tighten(node: &mut Value) {
     match node {
         Value::Object(fields) => {
             // The API server drops a null where it is not allowed, so that `has()` means what it says.

@@ -9,6 +9,7 @@
 //! - [`names`]: the objects of an installation.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
+//! - [`InjectionLedger`]: what a canary is counted by.
 //!
 //! Defaults are applied here and never stored, so that upgrading changes no object. The crate knows nothing of pods, files
 //! or the API server, and reads no clock.
@@ -24,6 +25,7 @@ mod clash;
 mod container;
 mod crd;
 mod injection;
+mod injection_ledger;
 mod meaning;
 pub mod names;
 mod pod_changes;
@@ -48,6 +50,7 @@ pub use container::{
 };
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
+pub use injection_ledger::{InjectionLedger, InjectionLedgerSpec, injection_ledger_crd};
 pub use meaning::{
     AnnotationPatch, AppMount, ComputedResources, HealthGate, Injection, Meaning, NAMESPACE_NAME_LABEL, NamedVolume,
     Namespaces, Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template,
