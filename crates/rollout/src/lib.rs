@@ -5,6 +5,7 @@
 //!   plans is checked by `pillion_plan::check` against [`ground`].
 //! - [`OwnWrites`]: what we have written and the watch has not shown yet.
 //! - [`Difference`]: what lies between two revisions, by what a running pod can follow.
+//! - [`choice`]: which revision a new pod gets; [`ledger`]: the counts by which a proportion is exact.
 //! - [`pinned_target`], [`effective_max_unavailable`]: what the numbers of a strategy come to. There is one function for
 //!   each, for whoever asks.
 //!
@@ -12,8 +13,10 @@
 //! takes the time as a value.
 #![forbid(unsafe_code)]
 
+pub mod choice;
 mod difference;
 mod fleet;
+pub mod ledger;
 mod order;
 mod own_writes;
 mod planner;

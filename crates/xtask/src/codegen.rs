@@ -22,6 +22,8 @@ const CRATE_MAP: &str = "crate-map";
 /// A template of the chart, so that an upgrade brings a new one: Helm never touches what is in `crds/` again.
 const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
+const LEDGER_DEFINITION: &str = "charts/pillion/templates/definitions/injectionledgers.pillion.dev.yaml";
+
 const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
     `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
     types (`cargo xtask codegen` writes this page); `kubectl explain scs.spec` says the same. Nothing is filled in on the\n\
@@ -38,6 +40,8 @@ struct Generated {
 const GENERATED: &[Generated] = &[
     Generated { path: ARCHITECTURE, fresh: architecture },
     Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&definition()) },
+    // What is counted can be counted again, so it goes with the release.
+    Generated { path: LEDGER_DEFINITION, fresh: |_, _| yaml::generated(&pillion_api::injection_ledger_crd()) },
     Generated {
         path: "docs/sidecarset-reference.md",
         fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
@@ -116,6 +120,7 @@ mod tests {
         let paths = [
             "ARCHITECTURE.md",
             DEFINITION,
+            LEDGER_DEFINITION,
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",
             "docs/reason-codes.md",
