@@ -109,7 +109,7 @@ pub struct SidecarSetSpec {
     /// How running pods follow a change of the set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// How many old revisions are kept besides those in use. Default 10; at least one is kept.
+    /// How many revisions are kept. Those that pods have, and the one that is pinned, are kept besides. Default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1000))]
     pub revision_history_limit: Option<i32>,

@@ -6,6 +6,7 @@
 //! - [`OwnWrites`]: what we have written and the watch has not shown yet.
 //! - [`Difference`]: what lies between two revisions, by what a running pod can follow.
 //! - [`choice`]: which revision a new pod gets; [`ledger`]: the counts by which a proportion is exact.
+//! - [`history`]: which revisions are kept, and which one a set pins.
 //! - [`pinned_target`], [`effective_max_unavailable`]: what the numbers of a strategy come to. There is one function for
 //!   each, for whoever asks.
 //!
@@ -16,6 +17,7 @@
 pub mod choice;
 mod difference;
 mod fleet;
+pub mod history;
 pub mod ledger;
 mod order;
 mod own_writes;
