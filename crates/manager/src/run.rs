@@ -39,7 +39,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     let server_metrics = ServerMetrics::register(ours);
 
     let (switch, switch_driver) = Switch::watch(client.clone(), &settings.namespace, &watch_metrics);
-    let (view, view_driver) = View::watch(&client, &watch_metrics);
+    let (view, view_driver) = View::watch(&client, &settings.namespace, &watch_metrics);
     // Reviews are answered to the last, so what they are answered from lives as long.
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {

@@ -1,4 +1,4 @@
-//! What both roles decide from: all sets, compiled, and the namespaces.
+//! What both roles decide from: all sets and their revisions, compiled, and the namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,12 +7,15 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Namespace as KubeNamespace;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
-use pillion_api::{SidecarSet, review};
+use pillion_api::revision::SET_UID_LABEL;
+use pillion_api::{Meaning, SidecarSet, review};
 use pillion_inject::{Namespace, SetIndex};
+use pillion_rollout::history::{Pinned, Revision, pinned};
 use pillion_runtime::watch::{Changes, Freshness, Key, Selection, Store, WatchMetrics, watch};
 use serde_json::Value;
 use tokio::sync::watch::{Receiver, Sender};
@@ -27,6 +30,7 @@ pub struct View {
     indexed: Arc<Sender<u64>>,
     set_objects: Store<Arc<Value>>,
     namespaces: Store<Arc<Namespace>>,
+    revisions: Store<Arc<Revision>>,
     client: Client,
 }
 
@@ -37,6 +41,8 @@ pub struct Known {
     pub sets: Arc<SetIndex>,
     /// What is to be said about each of them, and of those that cannot be used.
     pub judged: BTreeMap<String, Arc<Judged>>,
+    /// All revisions that are stored, by name.
+    pub revisions: BTreeMap<String, Arc<Revision>>,
 }
 
 /// A set as it was when it was read.
@@ -65,12 +71,15 @@ pub enum LookupError {
 
 impl View {
     /// Watches sets and namespaces while the future runs.
-    pub fn watch(client: &Client, metrics: &WatchMetrics) -> (Self, BoxFuture<'static, ()>) {
+    pub fn watch(client: &Client, namespace: &str, metrics: &WatchMetrics) -> (Self, BoxFuture<'static, ()>) {
         // Old lists are no danger here: what happened since follows at once, and nothing is written because of them.
         let selection = Selection { freshness: Freshness::Any, ..Selection::default() };
         let kind = ApiResource::erase::<SidecarSet>(&());
         let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
         let (set_objects, sets_driver) = watch("sidecarsets", api, selection.clone(), metrics, as_written);
+        let api = Api::<ControllerRevision>::namespaced(client.clone(), namespace);
+        let ours = Selection { labels: Some(SET_UID_LABEL.to_owned()), ..selection.clone() };
+        let (revisions, revisions_driver) = watch("revisions", api, ours, metrics, compiled);
         let api = Api::<PartialObjectMeta<KubeNamespace>>::all(client.clone());
         let (namespaces, namespaces_driver) =
             watch("namespaces", api, selection, metrics, |namespace: PartialObjectMeta<KubeNamespace>| {
@@ -81,11 +90,12 @@ impl View {
             indexed: Arc::new(Sender::new(0)),
             set_objects,
             namespaces,
+            revisions,
             client: client.clone(),
         };
         let indexing = view.clone();
         let driver = async move {
-            tokio::join!(sets_driver, namespaces_driver, indexing.index());
+            tokio::join!(sets_driver, namespaces_driver, revisions_driver, indexing.index());
         };
         (view, driver.boxed())
     }
@@ -100,7 +110,12 @@ impl View {
         self.known.load_full()
     }
 
-    /// Changes with the sets. Its value is 0 until the sets of the first list are known.
+    /// A set in the words of its user.
+    pub fn written(&self, set: &str) -> Option<Arc<Value>> {
+        self.set_objects.get(&Key::new("", set))
+    }
+
+    /// Changes with the sets and their revisions. Its value is 0 until the sets of the first list are known.
     pub fn set_changes(&self) -> Receiver<u64> {
         self.indexed.subscribe()
     }
@@ -146,28 +161,34 @@ impl View {
     pub fn check_complete(&self) -> Result<(), String> {
         self.set_objects.check_complete().map_err(|why| format!("sidecarsets: {why}"))?;
         self.namespaces.check_complete().map_err(|why| format!("namespaces: {why}"))?;
+        self.revisions.check_complete().map_err(|why| format!("revisions: {why}"))?;
         if *self.indexed.borrow() > 0 { Ok(()) } else { Err("sidecarsets: not compiled yet".to_owned()) }
     }
 
     /// A health check: a watch that has failed for long answers from the past.
     pub fn failing_for(&self) -> Option<Duration> {
-        [self.set_objects.failing_for(), self.namespaces.failing_for()].into_iter().flatten().max()
+        let all = [self.set_objects.failing_for(), self.namespaces.failing_for(), self.revisions.failing_for()];
+        all.into_iter().flatten().max()
     }
 
     async fn index(self) {
-        let mut changes = self.set_objects.changes();
+        let (mut changes, mut of_revisions) = (self.set_objects.changes(), self.revisions.changes());
         self.set_objects.completed().await;
+        self.revisions.completed().await;
         let all = self.set_objects.read(|objects| objects.iter().map(|(key, _)| key.clone()).collect());
         self.apply(all);
         loop {
-            let changed = changes.next().await;
+            let changed = tokio::select! {
+                changed = changes.next() => changed,
+                _ = of_revisions.next() => BTreeSet::new(),
+            };
             self.apply(changed);
         }
     }
 
-    /// Compiles the sets that changed and puts them in place at once.
+    /// Compiles the sets that changed and puts them in place at once, with the revisions there are.
     fn apply(&self, changed: BTreeSet<Key>) {
-        let Known { sets, mut judged } = Known::clone(&self.known.load());
+        let Known { sets, mut judged, .. } = Known::clone(&self.known.load());
         let mut sets = SetIndex::clone(&sets);
         for key in changed {
             let Some(object) = self.set_objects.get(&key) else {
@@ -186,8 +207,25 @@ impl View {
             judged.insert(key.name.into(), Arc::new(Judged::of(&object, problem)));
         }
         debug!(sets = sets.sets().len(), "sets compiled");
-        self.known.store(Arc::new(Known { sets: Arc::new(sets), judged }));
+        let revisions = self
+            .revisions
+            .read(|stored| stored.iter().map(|(key, revision)| (key.name.to_string(), Arc::clone(revision))).collect());
+        self.known.store(Arc::new(Known { sets: Arc::new(sets), judged, revisions }));
         self.indexed.send_modify(|times| *times += 1);
+    }
+}
+
+impl Known {
+    /// The revision a set pins.
+    pub fn pinned<'a>(&'a self, set: &'a Meaning) -> Pinned<'a> {
+        let uid = self.judged.get(&set.name).map_or("", |judged| judged.uid.as_str());
+        pinned(set, uid, self.revisions.values().map(AsRef::as_ref))
+    }
+
+    /// The stored revisions of a set, by name.
+    pub fn revisions_of(&self, set: &str) -> impl Iterator<Item = &Arc<Revision>> {
+        let uid = self.judged.get(set).map(|judged| judged.uid.as_str());
+        self.revisions.values().filter(move |revision| Some(revision.set_uid.as_str()) == uid)
     }
 }
 
@@ -213,6 +251,15 @@ fn as_written(mut set: DynamicObject) -> Option<Arc<Value>> {
             None
         }
     }
+}
+
+fn compiled(revision: ControllerRevision) -> Option<Arc<Revision>> {
+    let object = serde_json::to_value(&revision).ok()?;
+    let read = Revision::read(&object);
+    if read.as_ref().is_none_or(|read| read.template.is_none()) {
+        warn!(revision = revision.metadata.name, "cannot be read");
+    }
+    read.map(Arc::new)
 }
 
 fn slim(namespace: PartialObjectMeta<KubeNamespace>) -> Namespace {

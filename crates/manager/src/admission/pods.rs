@@ -1,18 +1,18 @@
 //! What becomes of a pod that is about to be created.
 
-use pillion_api::{Reason, RevisionReference};
-use pillion_inject::{
-    Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, SetIndex, Verdict, inject,
-};
+use pillion_api::{Meaning, PodRevision, Reason};
+use pillion_inject::{Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Verdict, inject};
+use pillion_rollout::history::Pinned;
 use serde_json::Value;
 
 use super::review::{Request, Response, Unreadable};
+use crate::view::Known;
 
 /// What a review of a pod is answered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// All sets.
-    pub sets: &'a SetIndex,
+    /// All sets and their revisions.
+    pub known: &'a Known,
     /// The pod's namespace.
     pub namespace: &'a Namespace,
     /// What holds for all pods.
@@ -66,21 +66,32 @@ pub fn is_creation(request: &Request<'_>) -> bool {
 pub fn review(request: &Request<'_>, question: Question<'_>) -> Result<Answer, Unreadable> {
     let object = request.object()?;
     let head = PodHead::parse(object.as_bytes())?;
-    let sets = question.sets.of_pod(&head, question.namespace);
+    let sets = question.known.sets.of_pod(&head, question.namespace);
     if sets.is_empty() && !head.is_marked() {
         return Ok(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None });
     }
     let pod: Value = serde_json::from_str(object)?;
-    let candidates = sets.iter().map(|set| candidate(set));
+    let given = head.revisions();
+    let candidates = sets.iter().map(|set| candidate(question.known, set, given.of(&set.name)));
     let decision = inject(&pod, question.namespace, candidates, question.installation);
     Ok(answer(&pod, &decision))
 }
 
-/// A revision that is asked for is never replaced by another one in silence; there are none yet.
-fn candidate(set: &pillion_api::Meaning) -> Candidate<'_> {
-    let Some(pin) = &set.injection.pin else { return Candidate::latest(set) };
-    let (RevisionReference::Name(name) | RevisionReference::CustomVersion(name)) = &pin.revision;
-    let choice = Choice::Unavailable { name, reason: Reason::RevisionMissing };
+/// The revision of a set that a pod gets. One that is asked for is never replaced by another in silence.
+fn candidate<'a>(known: &'a Known, set: &'a Meaning, given: Option<&PodRevision>) -> Candidate<'a> {
+    // What a pod was given when it was reviewed before, it has.
+    if let Some(given) = given {
+        let before = known.revisions_of(&set.name).find(|revision| revision.name == given.is);
+        if let Some((revision, template)) = before.and_then(|it| Some((it, it.template.as_ref()?))) {
+            return Candidate { choice: Choice::Revision { name: &revision.name, template }, ..Candidate::latest(set) };
+        }
+    }
+    let choice = match known.pinned(set) {
+        Pinned::Nothing | Pinned::Newest => Choice::Latest,
+        Pinned::Stored(revision, template) => Choice::Revision { name: &revision.name, template },
+        Pinned::Missing(name) => Choice::Unavailable { name, reason: Reason::RevisionMissing },
+        Pinned::Foreign(name) => Choice::Unavailable { name, reason: Reason::RevisionOfAnotherSet },
+    };
     Candidate { choice, ..Candidate::latest(set) }
 }
 

@@ -3,11 +3,12 @@
 //! Only what the set itself shows, and the other sets there are: no pod is looked at. What the schema and its rules refuse
 //! does not come this far where our own definition of the kind is installed.
 
-use pillion_api::{Problem, advice, clashes, review as judge};
-use pillion_inject::SetIndex;
+use pillion_api::{FieldPath, Meaning, Problem, Reason, advice, clashes, review as judge};
+use pillion_rollout::history::{Pinned, pinned};
 use serde_json::Value;
 
 use super::review::{Request, Response, Unreadable};
+use crate::view::Known;
 
 /// Whether a request is about a set that is written; anything else passes.
 pub fn is_write(request: &Request<'_>) -> bool {
@@ -15,22 +16,36 @@ pub fn is_write(request: &Request<'_>) -> bool {
 }
 
 /// Decides about the set of a request.
-pub fn review(request: &Request<'_>, others: &SetIndex) -> Result<Response, Unreadable> {
+pub fn review(request: &Request<'_>, known: &Known) -> Result<Response, Unreadable> {
     let set: Value = serde_json::from_str(request.object()?)?;
     // Whoever removes its finalizers must be able to, whatever else it holds.
     if set["metadata"].get("deletionTimestamp").is_some() {
         return Ok(Response::allowed());
     }
     let judged = judge(&set);
-    let errors: Vec<String> = judged.errors().map(Problem::to_string).collect();
+    let uid = set["metadata"]["uid"].as_str().unwrap_or_default();
+    let strategies = ["injectStrategy", "injectionStrategy"];
+    let strategy = strategies.into_iter().find(|field| set["spec"].get(field).is_some()).unwrap_or_default();
+    let pin = judged.meaning.as_ref().and_then(|meaning| wrong_pin(meaning, uid, known, strategy));
+    let errors: Vec<String> = judged.errors().map(Problem::to_string).chain(pin).collect();
     if !errors.is_empty() {
         return Ok(Response::invalid(&errors.join("\n")));
     }
     let mut problems = judged.problems;
     if let Some(meaning) = &judged.meaning {
         problems.extend(advice(meaning));
-        let sets = others.sets().map(AsRef::as_ref);
+        let sets = known.sets.sets().map(AsRef::as_ref);
         problems.extend(clashes(meaning, sets).into_iter().map(|clash| clash.problem));
     }
     Ok(Response::allowed().with_warnings(problems.iter().map(Problem::to_string)))
+}
+
+/// What is wrong with the revision a set pins. It must be there, and be one of this set, when the set is written.
+fn wrong_pin(set: &Meaning, uid: &str, known: &Known, strategy: &str) -> Option<String> {
+    let (reason, message) = match pinned(set, uid, known.revisions.values().map(AsRef::as_ref)) {
+        Pinned::Nothing | Pinned::Newest | Pinned::Stored(..) => return None,
+        Pinned::Missing(name) => (Reason::RevisionMissing, format!("{name} is no revision of this set")),
+        Pinned::Foreign(name) => (Reason::RevisionOfAnotherSet, format!("{name} is a revision of another set")),
+    };
+    Some(Problem::error(reason, FieldPath::of("spec").field(strategy), message, reason.cure()).to_string())
 }

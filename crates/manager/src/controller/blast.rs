@@ -183,6 +183,7 @@ mod tests {
         Known {
             sets: Arc::new(SetIndex::new(sets.iter().filter_map(meaning))),
             judged: sets.iter().map(judged).collect(),
+            ..Known::default()
         }
     }
 

@@ -92,11 +92,11 @@ impl Handlers {
             return Ok((Response::allowed(), uid));
         }
         let namespace = self.view.namespace(&request.namespace, deadline.remaining()).await?;
-        let sets = self.view.sets();
+        let known = self.view.known();
         let installation =
             Installation { mode: self.mode, is_off: self.switch.is_off(), own_namespace: Some(&self.namespace) };
         let Answer { response, outcomes, refusal } =
-            pods::review(&request, Question { sets: &sets, namespace: &namespace, installation })?;
+            pods::review(&request, Question { known: &known, namespace: &namespace, installation })?;
         for (outcome, reason) in outcomes {
             self.metrics.decided(outcome, reason);
         }
@@ -104,7 +104,7 @@ impl Handlers {
             && request.dry_run != Some(true)
         {
             debug!(namespace = &*request.namespace, set = refusal.set, code = refusal.reason.code(), "refused a pod");
-            let set_uid = self.view.known().judged.get(&refusal.set).map(|judged| judged.uid.clone());
+            let set_uid = known.judged.get(&refusal.set).map(|judged| judged.uid.clone());
             self.events.tell(&request.namespace, set_uid, refusal);
         }
         Ok((response, uid))
@@ -129,7 +129,7 @@ impl Handlers {
         if !sets::is_write(&request) {
             return Ok((Response::allowed(), uid));
         }
-        Ok((sets::review(&request, &self.view.sets())?, uid))
+        Ok((sets::review(&request, &self.view.known())?, uid))
     }
 
     fn finish(&self, about: About, began: Instant, answered: Result<(Response, String), Failure>) -> HttpResponse {

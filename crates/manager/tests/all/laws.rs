@@ -1,10 +1,13 @@
 //! What holds for every review, tried on drawn ones.
 
+use std::sync::Arc;
+
 use pillion_api::{Reason, SetMode};
 use pillion_generators::{Admission, admission, law};
 use pillion_inject::{Installation, Namespace, Outcome, SetIndex};
 use pillion_manager::admission::Request;
 use pillion_manager::admission::pods::{Answer, Question, review};
+use pillion_manager::view::Known;
 use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use proptest::test_runner::TestCaseResult;
 
@@ -12,11 +15,11 @@ use crate::body;
 
 fn answer(admission: &Admission, mode: SetMode) -> Result<Answer, TestCaseError> {
     let namespace = Namespace { name: admission.namespace.name.clone(), labels: admission.namespace.labels.clone() };
-    let sets = SetIndex::new(admission.meanings());
+    let known = Known { sets: Arc::new(SetIndex::new(admission.meanings())), ..Known::default() };
     let bytes = body("", "pods", "CREATE", &admission.pod);
     let request = Request::parse(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
     let installation = Installation { mode, ..Installation::default() };
-    review(&request, Question { sets: &sets, namespace: &namespace, installation })
+    review(&request, Question { known: &known, namespace: &namespace, installation })
         .map_err(|error| TestCaseError::fail(error.to_string()))
 }
 

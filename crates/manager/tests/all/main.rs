@@ -5,10 +5,13 @@ mod laws;
 mod pods;
 mod sets;
 
+use std::sync::Arc;
+
 use pillion_api::review;
 use pillion_inject::{Installation, Namespace, SetIndex};
 use pillion_manager::admission::pods::{Answer, Question, review as review_pod};
 use pillion_manager::admission::{Request, Response};
+use pillion_manager::view::Known;
 use serde_json::{Value, json};
 
 /// The body of a review.
@@ -20,8 +23,9 @@ fn body(group: &str, resource: &str, operation: &str, object: &Value) -> Vec<u8>
     .into_bytes()
 }
 
-fn index(sets: &[Value]) -> SetIndex {
-    SetIndex::new(sets.iter().map(|set| review(set).meaning.expect("the set is valid")))
+fn known(sets: &[Value]) -> Known {
+    let sets = sets.iter().map(|set| review(set).meaning.expect("the set is valid"));
+    Known { sets: Arc::new(SetIndex::new(sets)), ..Known::default() }
 }
 
 fn set(name: &str, spec: &Value) -> Value {
@@ -38,7 +42,7 @@ fn asked(pod: &Value, sets: &[Value]) -> (Answer, Value) {
     let bytes = body("", "pods", "CREATE", pod);
     let request = Request::parse(&bytes).expect("it is a review");
     let namespace = Namespace::named("shop");
-    let question = Question { sets: &index(sets), namespace: &namespace, installation: Installation::default() };
+    let question = Question { known: &known(sets), namespace: &namespace, installation: Installation::default() };
     let answer = review_pod(&request, question).expect("it is a pod");
     let told = told(&answer.response);
     (answer, told)

@@ -1,14 +1,18 @@
+use std::sync::Arc;
+
 use pillion_manager::admission::Request;
 use pillion_manager::admission::sets::{is_write, review};
+use pillion_manager::view::Known;
+use pillion_rollout::history::Revision;
 use serde_json::{Value, json};
 
-use crate::{body, index, set, told};
+use crate::{body, known, set, told};
 
 fn judged(set: &Value, others: &[Value]) -> Value {
     let bytes = body("apps.kruise.io", "sidecarsets", "UPDATE", set);
     let request = Request::parse(&bytes).expect("it is a review");
     assert!(is_write(&request));
-    told(&review(&request, &index(others)).expect("it is a set"))
+    told(&review(&request, &known(others)).expect("it is a set"))
 }
 
 fn with_requests(name: &str) -> Value {
@@ -53,4 +57,32 @@ fn a_set_that_is_going_may_go_whatever_it_holds() {
     assert_eq!(judged(&going, &[])["allowed"], false);
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     assert_eq!(judged(&going, &[]), json!({"uid": "u-1", "allowed": true}));
+}
+
+#[test]
+fn a_pin_must_be_a_revision_of_the_set() {
+    let mut set = with_requests("mesh");
+    set["metadata"]["uid"] = "u-1".into();
+    let stored = |name: &str, uid: &str| {
+        let object = json!({"metadata": {"name": name, "labels": {"pillion.dev/sidecarset-uid": uid}}, "revision": 1,
+            "data": {"v": 1, "spec": {"containers": [{"name": "proxy", "image": "proxy:0"}]}}});
+        (name.to_owned(), Arc::new(Revision::read(&object).unwrap()))
+    };
+    let revisions = [stored("mesh-old", "u-1"), stored("logs-old", "u-2")];
+    let known = Known { revisions: revisions.into(), ..known(&[]) };
+    let judged = |field: &str, strategy: Value| {
+        let mut set = set.clone();
+        set["spec"][field] = strategy;
+        let bytes = body("apps.kruise.io", "sidecarsets", "UPDATE", &set);
+        told(&review(&Request::parse(&bytes).unwrap(), &known).unwrap())
+    };
+    for name in ["mesh-old", &pillion_api::review(&set).meaning.unwrap().revision] {
+        assert_eq!(judged("injectStrategy", json!({"revision": name}))["allowed"], true, "{name}");
+    }
+    let refused = judged("injectStrategy", json!({"controllerRevision": "logs-old"}));
+    let expected = "spec.injectStrategy: PL315: logs-old is a revision of another set: Name one that `pillion rollout history` lists for this set.";
+    assert_eq!((&refused["allowed"], &refused["status"]["message"]), (&json!(false), &json!(expected)));
+    let refused = judged("injectionStrategy", json!({"revision": {"customVersion": "v1"}}));
+    let expected = "spec.injectionStrategy: PL314: v1 is no revision of this set: Name one that `pillion rollout history` lists, or remove the pin.";
+    assert_eq!((&refused["allowed"], &refused["status"]["message"]), (&json!(false), &json!(expected)));
 }
