@@ -3,6 +3,7 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
+//! - [`rollouts`]: a set and pods to roll it out over.
 //! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`chart`]: the chart, rendered and installed by Helm.
@@ -15,6 +16,7 @@ pub mod fixture;
 pub mod manager;
 pub mod pods;
 pub mod programs;
+pub mod rollouts;
 mod scene;
 mod webhook;
 

@@ -35,8 +35,9 @@ impl Manager {
     pub async fn prepare(client: &Client) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         apply(client, "e2e", &namespace).await?;
-        let crd = pillion_api::sidecar_set_crd();
-        apply(client, "e2e", &crd).await?;
+        for crd in [pillion_api::sidecar_set_crd(), pillion_api::injection_ledger_crd()] {
+            apply(client, "e2e", &crd).await?;
+        }
         until("SidecarSets to be served", PATIENCE, || async {
             let request = http::Request::get("/apis/apps.kruise.io/v1alpha1/sidecarsets").body(Vec::new());
             let answer = client.request_text(request.map_err(|error| pillion_testbed::Error::Lacking {

@@ -348,6 +348,9 @@ reasons! {
     GateRollback "PL419" "Pods that were not well got the revision back that they had."
         cause "So many updated pods were not well that the health gate closed, and it has rollback: true."
         cure "Correct the set. The newest revision is not tried again while a pod remembers that it failed.";
+    UpdateRefused "PL420" "The API server refuses to update pods."
+        cause "A policy or a webhook of the cluster, or the rights of the controller, do not allow the write the message names."
+        cure "Allow it, or ask whoever owns the policy.";
 }
 
 impl Reason {

@@ -7,6 +7,7 @@
 //! was first observed, the set injects, and no record says why it was left out. One that is older *predates* the set.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_api::{Meaning, Reason, SetMode};
@@ -25,7 +26,7 @@ pub use tally::{Coverage, Step, Tally};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingPod {
     /// Its labels.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
+    pub labels: Arc<[(Box<str>, Box<str>)]>,
     /// When it was created. The API server tells whole seconds.
     pub created: Timestamp,
     /// Whether it is on its way out.
@@ -33,7 +34,7 @@ pub struct LivingPod {
     /// Whether its condition Ready is True, as far as is known.
     pub is_ready: bool,
     /// What was done to it.
-    pub marks: Marks,
+    pub marks: Arc<Marks>,
 }
 
 /// What the marks of a pod tell.

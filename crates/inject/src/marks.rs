@@ -17,7 +17,7 @@ pub const SKIP: &str = "pillion.dev/skip";
 /// Pod annotation, read by others too, with the names of the sets that were applied.
 pub const INJECTED_SETS: &str = "kruise.io/sidecarset-injected-list";
 /// Pod annotation of the copy of a static pod.
-pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
 const INJECTED_ENV: &str = "IS_INJECTED";
 

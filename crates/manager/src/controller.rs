@@ -1,4 +1,4 @@
-//! The role that looks after sets and pods: status, events, what was missed. One replica of it acts.
+//! The role that looks after sets and pods: status, events, what was missed, rollouts. One replica of it acts.
 //!
 //! - [`pods`]: the two watches on pods, and what is kept of each.
 //! - [`sets`]: what is stored of the sets besides their words: version and status.
@@ -7,6 +7,7 @@
 //! - [`reconcile`]: keeps the counts in step with the watches and writes what changed.
 //! - [`news`]: what is told about pods, and to whom; [`workload`] finds the workload behind a pod.
 //! - [`repair`]: which missed pods are evicted, pure, and the carrying out.
+//! - [`rollout`]: new revisions for running pods.
 //! - [`blast`]: what an edit of a set does to the pods and templates there are.
 //!
 //! Losing the lease ends all of it at once: everything that watches or writes lives in one future, which is dropped.
@@ -15,11 +16,12 @@
 //! late; each names the version it was made for, so that it then changes nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
 use pillion_runtime::gates::Gates;
-use pillion_runtime::lease::{Election, Leadership, LeaseMetrics, Terms, unique_identity};
+use pillion_runtime::lease::{Election, Leadership, LeaseMetrics, Terms, TermsError, unique_identity};
 use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::telemetry::Checks;
 use pillion_runtime::watch::WatchMetrics;
@@ -40,6 +42,7 @@ mod observed;
 mod pods;
 mod reconcile;
 mod repair;
+mod rollout;
 mod sets;
 mod status;
 mod workload;
@@ -50,8 +53,9 @@ use metrics::ControllerMetrics;
 pub struct Controller<'a> {
     /// To the API server.
     pub client: &'a Client,
-    /// The same for evictions, which are told to wait and do.
-    pub evictor: &'a Client,
+    /// The same for writes that are not repeated unseen: evictions, which are told to wait, and updates of pods, which
+    /// would not be what they were planned from the second time.
+    pub writer: &'a Client,
     /// What the process was told.
     pub settings: &'a Arc<Settings>,
     /// Which features are on.
@@ -70,13 +74,15 @@ pub struct Controller<'a> {
 #[derive(Clone)]
 struct Context {
     client: Client,
-    evictor: Client,
+    writer: Client,
     settings: Arc<Settings>,
     /// Whether pods are reviewed at all.
     reviews_pods: bool,
     view: View,
     switch: Switch,
     leadership: Leadership,
+    /// A write takes no longer, and is not begun by one who leads for less.
+    patience: Duration,
     events: Events,
     watch_metrics: WatchMetrics,
     metrics: ControllerMetrics,
@@ -89,15 +95,26 @@ impl Context {
     }
 }
 
+/// So much of a lease a write may take.
+fn write_patience(lease: Duration) -> Duration {
+    (lease / 4).min(Duration::from_secs(4))
+}
+
+/// As the controllers of Kubernetes do: given up when two thirds are over, renewed five times before that.
+fn terms(lease: Duration) -> Result<Terms, TermsError> {
+    Terms::new(lease, lease / 3, lease * 2 / 15)
+}
+
 /// Starts the controller; gives the checks by which it is ready.
-pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
-    let Controller { client, evictor, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
-    let leadership = stand(controller, registry);
+pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Checks) -> Result<Checks, TermsError> {
+    let Controller { client, writer, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
+    let leadership = stand(controller, registry)?;
     let (events, events_driver) =
         Events::new(client.clone(), "controller", &settings.name, EventMetrics::register(registry));
     let context = Context {
         client: client.clone(),
-        evictor: evictor.clone(),
+        writer: writer.clone(),
+        patience: write_patience(settings.lease),
         settings: Arc::clone(settings),
         reviews_pods: gates.is_on(&POD_WEBHOOK),
         view: view.clone(),
@@ -111,7 +128,7 @@ pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Ch
     shutdown.spawn(Stage::Controllers, async move {
         stop.run_until_cancelled(async { tokio::join!(events_driver, lead(context).boxed()) }).await;
     });
-    readiness
+    Ok(readiness)
 }
 
 /// Acts whenever this replica leads.
@@ -127,16 +144,16 @@ async fn lead(context: Context) {
 }
 
 /// Stands for election to the very end.
-fn stand(controller: &Controller<'_>, registry: &mut Registry) -> Leadership {
+fn stand(controller: &Controller<'_>, registry: &mut Registry) -> Result<Leadership, TermsError> {
     let Controller { client, settings, shutdown, .. } = controller;
     let (election, leadership) = Election::new(
         (*client).clone(),
         &settings.namespace,
         names::CONTROLLER_LEASE,
         unique_identity(&settings.name),
-        Terms::default(),
+        terms(settings.lease)?,
         LeaseMetrics::register(registry),
     );
     shutdown.spawn(Stage::Lease, election.run(shutdown.token(Stage::Lease)));
-    leadership
+    Ok(leadership)
 }

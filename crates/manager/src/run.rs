@@ -28,7 +28,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     let source = Source { kubeconfig: settings.kubeconfig.clone(), context: settings.context.clone() };
     let agent = format!("pillion-manager/{VERSION}");
     let client = connect(&source, &agent).await?;
-    let evictor = connect_without_retries(&source, &agent).await?;
+    let writer = connect_without_retries(&source, &agent).await?;
     let shutdown = Shutdown::new(Patience { drain: settings.drain, ..Patience::default() });
     info!(version = VERSION, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
 
@@ -66,7 +66,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     if settings.roles.contains(&Role::Controller) {
         let controller = controller::Controller {
             client: &client,
-            evictor: &evictor,
+            writer: &writer,
             settings: &settings,
             gates: &gates,
             view: &view,
@@ -74,7 +74,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
             shutdown: &shutdown,
             watch_metrics: &watch_metrics,
         };
-        readiness = controller::start(&controller, ours, readiness);
+        readiness = controller::start(&controller, ours, readiness).context("--lease")?;
     }
 
     let router = admin(Checks::default(), readiness, metrics);

@@ -69,6 +69,12 @@ pub struct Settings {
     /// How many such pods of one workload are evicted at a time; the next waits until they are back and ready
     #[arg(long, default_value_t = 1)]
     pub evictions_per_workload: usize,
+    /// How many running pods are updated in a second, in the whole cluster
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub updates_per_second: u32,
+    /// How long after the leader was last heard of another replica takes its place; whole seconds
+    #[arg(long, default_value = "15s", value_parser = parse_duration)]
+    pub lease: Duration,
 }
 
 /// What a process does.

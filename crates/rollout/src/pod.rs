@@ -1,6 +1,7 @@
 //! A pod that exists, read as far as an update looks at it, and kept small: there are very many.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_api::{PodRevisions, REVISIONS};
@@ -28,7 +29,7 @@ pub struct Pod {
     /// Its uid.
     pub uid: Box<str>,
     /// Its labels.
-    pub labels: Box<[(Box<str>, Box<str>)]>,
+    pub labels: Arc<[(Box<str>, Box<str>)]>,
     /// When it was created.
     pub created: Timestamp,
     /// The object that makes it anew.
@@ -221,6 +222,7 @@ struct RawMetadata {
     namespace: Option<Box<str>>,
     name: Option<Box<str>>,
     uid: Option<Box<str>>,
+    resource_version: Option<Box<str>>,
     labels: Option<BTreeMap<Box<str>, Box<str>>>,
     annotations: Option<BTreeMap<Box<str>, Box<str>>>,
     creation_timestamp: Option<Timestamp>,
@@ -318,6 +320,18 @@ struct Decided {
 #[derive(Deserialize)]
 struct DecidedEntry {
     reservation: Option<Box<str>>,
+}
+
+impl RawPod {
+    /// The version the API server gave it.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.metadata.resource_version.as_deref()
+    }
+
+    /// An annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(key).map(AsRef::as_ref)
+    }
 }
 
 impl RawOwner {

@@ -24,7 +24,7 @@ pub(super) fn standing_of(world: &World, pod: &Value, namespace: &Namespace) -> 
         created: created.unwrap_or(Timestamp::UNIX_EPOCH),
         is_deleting: false,
         is_ready: false,
-        marks,
+        marks: marks.into(),
     };
     let since = |set: &Meaning| world.observed.get(&set.name).copied();
     standings(&living, namespace, &world.given.sets, world.given.facts.installation(), since)

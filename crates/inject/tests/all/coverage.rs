@@ -27,7 +27,13 @@ pub(crate) fn living(pod: &Value, seconds: i64) -> Option<LivingPod> {
     let is_labelled = labels.iter().any(|(key, _)| **key == *marks::INJECTED_LABEL);
     let annotation = |key: &str| metadata["annotations"][key].as_str();
     let marks = Marks::read(annotation, is_labelled, pod.to_string().contains("IS_INJECTED"))?;
-    Some(LivingPod { labels, created: at(OBSERVED + seconds), is_deleting: false, is_ready: false, marks })
+    Some(LivingPod {
+        labels,
+        created: at(OBSERVED + seconds),
+        is_deleting: false,
+        is_ready: false,
+        marks: marks.into(),
+    })
 }
 
 fn stands_in(

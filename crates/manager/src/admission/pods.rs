@@ -57,6 +57,14 @@ pub struct Owner {
     pub uid: String,
 }
 
+impl From<&pillion_rollout::Owner> for Owner {
+    fn from(owner: &pillion_rollout::Owner) -> Self {
+        let pillion_rollout::Owner { api_version, kind, name, uid } = owner;
+        let [api_version, kind, name, uid] = [api_version, kind, name, uid].map(ToString::to_string);
+        Self { api_version, kind, name, uid }
+    }
+}
+
 /// Whether a request is about a pod that is being created; anything else passes.
 pub fn is_creation(request: &Request<'_>) -> bool {
     request.operation == "CREATE" && request.is_about("", "pods")

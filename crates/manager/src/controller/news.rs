@@ -53,7 +53,7 @@ pub(super) fn news(step: &Step, key: &Key, pod: &KeptPod, now: Timestamp) -> Opt
     Some(News {
         set: step.set.clone(),
         namespace: key.namespace.to_string(),
-        owner: pod.owner.clone(),
+        owner: pod.owner(),
         is_warning,
         reason,
         action: "Inject",
@@ -119,28 +119,19 @@ fn notes(news: &News, set_uid: Option<String>, workload: Option<ObjectReference>
 #[cfg(test)]
 mod tests {
     use pillion_api::Reason;
-    use pillion_inject::coverage::{LivingPod, Marks};
+    use pillion_rollout::Pod;
 
     use super::*;
 
     fn pod(created: i64) -> KeptPod {
-        let owner = Owner {
-            api_version: "apps/v1".to_owned(),
-            kind: "ReplicaSet".to_owned(),
-            name: "web-7".to_owned(),
-            uid: "u-7".to_owned(),
+        let owner = pillion_rollout::Owner {
+            api_version: "apps/v1".into(),
+            kind: "ReplicaSet".into(),
+            name: "web-7".into(),
+            uid: "u-7".into(),
         };
-        KeptPod {
-            uid: "u-1".into(),
-            living: LivingPod {
-                labels: Box::default(),
-                created: Timestamp::from_second(created).unwrap(),
-                is_deleting: false,
-                is_ready: false,
-                marks: Marks::default(),
-            },
-            owner: Some(owner),
-        }
+        let created = Timestamp::from_second(created).unwrap();
+        KeptPod::new(Pod { uid: "u-1".into(), created, owner: Some(owner), ..Pod::default() }, true, |_| None).unwrap()
     }
 
     fn told(before: Option<Standing>, after: Option<Standing>, age: i64) -> Option<(bool, String, String)> {

@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::Pod as KubePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use pillion_inject::coverage::{LivingPod, Marks};
 use pillion_inject::marks;
+use pillion_rollout::{Pod, RawPod};
 use pillion_runtime::watch::{Freshness, Selection, Store, WatchMetrics, watch};
 use serde::Deserialize;
 
@@ -23,18 +24,35 @@ use crate::view::View;
 pub(super) const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// What is kept of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct KeptPod {
-    pub(super) uid: Box<str>,
+    /// How it stands to sets.
     pub(super) living: LivingPod,
-    /// The object that makes it anew.
-    pub(super) owner: Option<Owner>,
+    /// How far it is with its revisions. Of pods without our label only the metadata are known.
+    pub(super) pod: Pod,
 }
 
 impl KeptPod {
     /// Whether it has our label.
     pub(super) fn is_labelled(&self) -> bool {
         self.living.labels.iter().any(|(key, value)| **key == *marks::INJECTED_LABEL && **value == *"true")
+    }
+
+    /// The object that makes it anew.
+    pub(super) fn owner(&self) -> Option<Owner> {
+        self.pod.owner.as_ref().map(Owner::from)
+    }
+
+    /// `None` for the copy of a static pod.
+    pub(super) fn new<'a>(pod: Pod, is_labelled: bool, annotation: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let living = LivingPod {
+            labels: Arc::clone(&pod.labels),
+            created: pod.created,
+            is_deleting: pod.is_deleting,
+            is_ready: pod.is_ready,
+            marks: Marks::read(annotation, is_labelled, !pod.containers.is_empty())?.into(),
+        };
+        Some(Self { living, pod })
     }
 }
 
@@ -44,10 +62,8 @@ pub(super) fn watch_injected(
     metrics: &WatchMetrics,
 ) -> (Store<Arc<KeptPod>>, impl Future<Output = ()> + Send + use<>) {
     let selection = selection(format!("{}=true", marks::INJECTED_LABEL));
-    watch("pods", Api::<SlimPod>::all(client.clone()), selection, metrics, |pod: SlimPod| {
-        let has_injected = pod.has_injected_container();
-        keep(pod.metadata, true, has_injected, pod.status.is_ready()).map(Arc::new)
-    })
+    let api = Api::<SlimPod>::all(client.clone());
+    watch("pods", api, selection, metrics, |pod: SlimPod| pod.kept.map(Arc::new))
 }
 
 /// Pods without our label that a set matches.
@@ -58,10 +74,10 @@ pub(super) fn watch_bare(
 ) -> (Store<Arc<KeptPod>>, impl Future<Output = ()> + Send + use<>) {
     // Without the label, or with a value that we do not write.
     let selection = selection(format!("{}!=true", marks::INJECTED_LABEL));
-    let api = Api::<PartialObjectMeta<Pod>>::all(client.clone());
-    watch("bare_pods", api, selection, metrics, move |pod: PartialObjectMeta<Pod>| {
+    let api = Api::<PartialObjectMeta<KubePod>>::all(client.clone());
+    watch("bare_pods", api, selection, metrics, move |pod: PartialObjectMeta<KubePod>| {
         let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-        let kept = keep(pod.metadata, false, false, false)?;
+        let kept = bare(pod.metadata)?;
         // A namespace that is not known yet may be one that a set means.
         let matches = view
             .known_namespace(&namespace)
@@ -74,83 +90,50 @@ fn selection(labels: String) -> Selection {
     Selection { labels: Some(labels), fields: Some(NOT_ENDED.to_owned()), freshness: Freshness::Latest }
 }
 
-fn keep(metadata: ObjectMeta, is_labelled: bool, has_injected: bool, is_ready: bool) -> Option<KeptPod> {
+fn bare(metadata: ObjectMeta) -> Option<KeptPod> {
     let annotations = metadata.annotations.unwrap_or_default();
-    let annotation = |key: &str| annotations.get(key).map(String::as_str);
     let owners = metadata.owner_references.unwrap_or_default();
     let owner = owners.into_iter().find(|owner| owner.controller == Some(true));
     let labels = metadata.labels.unwrap_or_default();
-    Some(KeptPod {
+    let pod = Pod {
+        namespace: metadata.namespace.unwrap_or_default().into(),
+        name: metadata.name.unwrap_or_default().into(),
         uid: metadata.uid.unwrap_or_default().into(),
-        living: LivingPod {
-            labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
-            created: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
-            is_deleting: metadata.deletion_timestamp.is_some(),
-            is_ready,
-            marks: Marks::read(annotation, is_labelled, has_injected)?,
-        },
-        owner: owner.map(|owner| Owner {
-            api_version: owner.api_version,
-            kind: owner.kind,
-            name: owner.name,
-            uid: owner.uid,
+        labels: labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+        created: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        is_deleting: metadata.deletion_timestamp.is_some(),
+        owner: owner.map(|owner| pillion_rollout::Owner {
+            api_version: owner.api_version.into(),
+            kind: owner.kind.into(),
+            name: owner.name.into(),
+            uid: owner.uid.into(),
         }),
-    })
+        ..Pod::default()
+    };
+    KeptPod::new(pod, false, |key| annotations.get(key).map(String::as_str))
 }
 
-/// A pod, read only as far as it is looked at here.
+/// A pod, read only as far as it is looked at here: of the metadata a watch sees only what it needs, as who wrote which
+/// field takes longer to read than all the rest.
 #[derive(Clone, Debug, Deserialize)]
-struct SlimPod {
-    #[serde(default)]
+#[serde(from = "RawPod")]
+pub(super) struct SlimPod {
     metadata: ObjectMeta,
-    #[serde(default)]
-    spec: SlimSpec,
-    #[serde(default)]
-    status: SlimStatus,
+    pub(super) kept: Option<KeptPod>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SlimSpec {
-    containers: Option<Vec<SlimContainer>>,
-    init_containers: Option<Vec<SlimContainer>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct SlimContainer {
-    env: Option<Vec<SlimVariable>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct SlimVariable {
-    name: String,
-    value: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct SlimStatus {
-    conditions: Option<Vec<SlimCondition>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct SlimCondition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-}
-
-impl SlimPod {
-    fn has_injected_container(&self) -> bool {
-        let all = self.spec.containers.iter().chain(&self.spec.init_containers).flatten();
-        let mut variables = all.filter_map(|container| container.env.as_ref()).flatten();
-        variables.any(|variable| marks::is_injected_variable(&variable.name, variable.value.as_deref()))
-    }
-}
-
-impl SlimStatus {
-    fn is_ready(&self) -> bool {
-        let mut conditions = self.conditions.iter().flatten();
-        conditions.any(|condition| condition.kind == "Ready" && condition.status == "True")
+impl From<RawPod> for SlimPod {
+    fn from(raw: RawPod) -> Self {
+        let mut metadata =
+            ObjectMeta { resource_version: raw.resource_version().map(str::to_owned), ..ObjectMeta::default() };
+        let annotations = [marks::MIRROR, marks::INJECTED_SETS, marks::DECISION]
+            .map(|key| (key, raw.annotation(key).map(str::to_owned)));
+        let pod = Pod::read(raw);
+        metadata.name = Some(pod.name.to_string());
+        metadata.namespace = Some(pod.namespace.to_string());
+        let is_labelled = pod.label(marks::INJECTED_LABEL) == Some("true");
+        let annotation = |key: &str| annotations.iter().find(|(own, _)| *own == key).and_then(|(_, it)| it.as_deref());
+        Self { metadata, kept: KeptPod::new(pod, is_labelled, annotation) }
     }
 }
 
@@ -159,19 +142,19 @@ impl Resource for SlimPod {
     type Scope = NamespaceResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
-        Pod::kind(&())
+        KubePod::kind(&())
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        Pod::group(&())
+        KubePod::group(&())
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        Pod::version(&())
+        KubePod::version(&())
     }
 
     fn plural((): &()) -> Cow<'_, str> {
-        Pod::plural(&())
+        KubePod::plural(&())
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -192,9 +175,7 @@ mod tests {
     use super::*;
 
     fn read(pod: Value) -> KeptPod {
-        let pod: SlimPod = serde_json::from_value(pod).unwrap();
-        let has_injected = pod.has_injected_container();
-        keep(pod.metadata, true, has_injected, pod.status.is_ready()).unwrap()
+        serde_json::from_value::<SlimPod>(pod).unwrap().kept.unwrap()
     }
 
     fn injected() -> Value {
@@ -212,9 +193,9 @@ mod tests {
     #[test]
     fn of_a_pod_is_kept_what_is_looked_at() {
         let kept = read(injected());
-        assert_eq!((&*kept.uid, kept.living.is_ready, kept.living.is_deleting), ("u-1", true, false));
+        assert_eq!((&*kept.pod.uid, kept.living.is_ready, kept.living.is_deleting), ("u-1", true, false));
         assert_eq!(kept.living.created, "2026-01-02T03:04:05Z".parse().unwrap());
-        let owner = kept.owner.unwrap();
+        let owner = kept.owner().unwrap();
         assert_eq!(
             (&*owner.api_version, &*owner.kind, &*owner.name, &*owner.uid),
             ("apps/v1", "ReplicaSet", "web", "u-2")

@@ -21,6 +21,7 @@ use super::news::{NewsDesk, news};
 use super::observed::{Observed, hash};
 use super::pods::{KeptPod, watch_bare, watch_injected};
 use super::repair::Sweeper;
+use super::rollout::{Board, Roller};
 use super::sets::{StoredSet, watch_stored};
 use super::status::{EXAMPLES, Facts, status};
 use crate::view::{Judged, Known};
@@ -51,25 +52,37 @@ pub(super) async fn run(context: &Context) {
     let (desk, desk_driver) = NewsDesk::open(context);
     let (sweeper, sweeper_driver) = Sweeper::new(context, desk.clone());
     let (blasts, blasts_driver) = Blasts::new(context);
+    let board = Board::default();
+    let roller = Roller::run(context, injected.clone(), bare.clone(), board.clone());
     let passes = async {
         injected.completed().await;
         bare.completed().await;
         stored.completed().await;
         let mut reconciler = Reconciler {
             context,
-            changed: Changed::begin(&injected, &bare, &stored, context),
+            changed: Changed::begin(&injected, &bare, &stored, &board, context),
             pods: Pods { injected, bare },
             stored,
             desk,
             sweeper,
             blasts,
+            board,
             writer: Writer::default(),
             coverage: Coverage::default(),
             sets,
         };
         reconciler.run().await;
     };
-    tokio::join!(injected_driver, bare_driver, stored_driver, desk_driver, sweeper_driver, blasts_driver, passes);
+    tokio::join!(
+        injected_driver,
+        bare_driver,
+        stored_driver,
+        desk_driver,
+        sweeper_driver,
+        blasts_driver,
+        roller,
+        passes
+    );
 }
 
 struct Reconciler<'a> {
@@ -80,6 +93,7 @@ struct Reconciler<'a> {
     desk: NewsDesk,
     sweeper: Sweeper,
     blasts: Blasts,
+    board: Board,
     writer: Writer,
     coverage: Coverage<PodKey>,
     sets: Sets,
@@ -112,6 +126,7 @@ struct Changed {
     namespaces: Changes,
     switch: Changes,
     sets: tokio::sync::watch::Receiver<u64>,
+    board: Board,
     waiting: Waiting,
 }
 
@@ -121,6 +136,8 @@ struct Waiting {
     pods: BTreeSet<PodKey>,
     namespaces: BTreeSet<Key>,
     stored: BTreeSet<Key>,
+    /// Sets whose update stands otherwise.
+    rolling: BTreeSet<String>,
     are_sets: bool,
 }
 
@@ -154,6 +171,7 @@ impl Reconciler<'_> {
     async fn pass(&mut self, waiting: Waiting, mut touched: Touched) -> bool {
         let now = Timestamp::now();
         touched.sets.extend(waiting.stored.into_iter().map(|key| key.name.into()));
+        touched.sets.extend(waiting.rolling);
         touched.are_all |= waiting.are_sets;
         let counts_all =
             self.take_in_sets(waiting.are_sets, &mut touched, now) | self.take_in_namespaces(&waiting.namespaces);
@@ -315,8 +333,17 @@ impl Reconciler<'_> {
             missed: missed.map(|pod| pod.key.to_string()).collect(),
             observed: self.sets.observed.get(name),
             blast_radius: self.blasts.of(name, judged).or(before),
+            set: set.map(AsRef::as_ref),
+            rollout: self.board.get(name),
+            custom_versions: custom_versions(&self.sets.known, name),
         }
     }
+}
+
+/// The newest custom version of each stored revision, by name.
+fn custom_versions(known: &Known, set: &str) -> BTreeMap<String, String> {
+    let all = known.revisions_of(set);
+    all.filter_map(|revision| Some((revision.name.clone(), revision.custom_versions.last()?.clone()))).collect()
 }
 
 impl Touched {
@@ -382,6 +409,7 @@ impl Changed {
         injected: &Store<Arc<KeptPod>>,
         bare: &Store<Arc<KeptPod>>,
         stored: &Store<Arc<StoredSet>>,
+        board: &Board,
         context: &Context,
     ) -> Self {
         Self {
@@ -391,6 +419,7 @@ impl Changed {
             namespaces: context.view.namespace_changes(),
             switch: context.switch.store().changes(),
             sets: context.view.set_changes(),
+            board: board.clone(),
             waiting: Waiting::default(),
         }
     }
@@ -406,6 +435,7 @@ impl Changed {
             // It is looked at in every pass.
             _ = self.switch.next() => {}
             _ = self.sets.changed() => self.waiting.are_sets = true,
+            sets = self.board.changed() => self.waiting.rolling.extend(sets),
         }
     }
 

@@ -1,13 +1,17 @@
 //! From what is known of a set to its status. Pure: the same facts give the same status, whatever the time.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use pillion_api::{BlastRadius, Reason, SidecarSetStatus};
+use pillion_api::{BlastRadius, Meaning, Reason, SidecarSetStatus};
 use pillion_inject::coverage::Tally;
 
 use super::observed::Observed;
+use super::rollout::Note;
+
+mod rolling;
 
 /// A condition has no longer message.
 const MAX_MESSAGE: usize = 1 << 10;
@@ -27,6 +31,12 @@ pub(super) struct Facts<'a> {
     pub(super) missed: Vec<String>,
     pub(super) observed: Option<&'a Observed>,
     pub(super) blast_radius: Option<BlastRadius>,
+    /// What it means, if it can be used.
+    pub(super) set: Option<&'a Meaning>,
+    /// How the update of running pods stands, if that is known.
+    pub(super) rollout: Option<Note>,
+    /// The custom versions of its revisions, by name.
+    pub(super) custom_versions: BTreeMap<String, String>,
 }
 
 /// How something stands, before it is known since when.
@@ -42,9 +52,10 @@ pub(super) fn status(facts: &Facts<'_>, before: Option<&SidecarSetStatus>, now: 
     let Facts { tally, .. } = facts;
     let is_valid = facts.problem.is_none();
     let count = |pods: usize| is_valid.then(|| i32::try_from(pods).unwrap_or(i32::MAX));
-    let stands = [ready(facts), not_rolling("Progressing"), not_rolling("Stalled"), fails_open(facts)];
+    let [progressing, stalled] = rolling::conditions(facts);
+    let stands = [ready(facts), progressing, stalled, fails_open(facts)];
     let conditions = stands.into_iter().map(|stands| condition(stands, facts.generation, before, now)).collect();
-    SidecarSetStatus {
+    let mut status = SidecarSetStatus {
         observed_generation: Some(facts.generation),
         conditions: Some(conditions),
         matched_pods: count(tally.matched),
@@ -57,7 +68,9 @@ pub(super) fn status(facts: &Facts<'_>, before: Option<&SidecarSetStatus>, now: 
         selector_hash: facts.observed.map(|observed| observed.hash.clone()),
         blast_radius: facts.blast_radius.clone(),
         ..SidecarSetStatus::default()
-    }
+    };
+    rolling::fill_in(&mut status, facts);
+    status
 }
 
 fn ready(facts: &Facts<'_>) -> Stands {
@@ -68,9 +81,11 @@ fn ready(facts: &Facts<'_>) -> Stands {
         return said(false, Reason::SetInvalid, format!("{}: {problem}", Reason::SetInvalid.code()));
     }
     if tally.missed > 0 {
-        let what =
-            format!("{} without the sidecars{}", pods(tally.missed, "was created", "were created"), named(facts));
+        let what = format!("{} without the sidecars{}", created(tally.missed), named(facts));
         return said(false, Reason::Missed, coded(Reason::Missed, &what));
+    }
+    if let Some((reason, message)) = facts.rollout.as_ref().and_then(rolling::stalled) {
+        return said(false, reason, format!("{}: {message}", reason.code()));
     }
     match facts.excuse {
         Some(reason @ Reason::SwitchedOff) => said(false, reason, coded(reason, "injection is switched off")),
@@ -79,20 +94,11 @@ fn ready(facts: &Facts<'_>) -> Stands {
     }
 }
 
-/// Running pods are left as they are.
-fn not_rolling(kind: &'static str) -> Stands {
-    let message = "running pods are not updated; new pods get the set as it stands".to_owned();
-    Stands { kind, holds: false, reason: Reason::UpdateSwitchedOff.name(), message }
-}
-
 fn fails_open(facts: &Facts<'_>) -> Stands {
     let kind = "FailOpen";
     if facts.problem.is_none() && facts.tally.missed > 0 {
         let reason = Reason::FailOpen;
-        let what = format!(
-            "{} while the webhook could not be reached",
-            pods(facts.tally.missed, "was created", "were created")
-        );
+        let what = format!("{} while the webhook could not be reached", created(facts.tally.missed));
         let message = format!("{}: {what}{}: {}", reason.code(), named(facts), reason.cure());
         return Stands { kind, holds: true, reason: reason.name(), message };
     }
@@ -120,8 +126,14 @@ fn so_far(tally: &Tally) -> String {
     text
 }
 
-fn pods(count: usize, one: &str, more: &str) -> String {
-    if count == 1 { format!("1 pod {one}") } else { format!("{count} pods {more}") }
+/// `1 pod`, `2 pods`
+fn pods(count: usize) -> String {
+    if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
+}
+
+/// `1 pod was created`, `2 pods were created`
+fn created(count: usize) -> String {
+    format!("{} {} created", pods(count), if count == 1 { "was" } else { "were" })
 }
 
 /// ` (shop/web-1, shop/web-2 and 3 more)`
@@ -158,7 +170,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn facts() -> Facts<'static> {
+    pub(super) fn facts() -> Facts<'static> {
         let tally = Tally { matched: 5, injected: 4, ready: 3, left_out: 1, missed: 0, predating: 0 };
         Facts {
             generation: 7,
@@ -168,6 +180,9 @@ mod tests {
             missed: Vec::new(),
             observed: None,
             blast_radius: None,
+            set: None,
+            rollout: None,
+            custom_versions: BTreeMap::new(),
         }
     }
 
@@ -177,8 +192,8 @@ mod tests {
     }
 
     const REST: [&str; 3] = [
-        "Progressing=False UpdateSwitchedOff: running pods are not updated; new pods get the set as it stands",
-        "Stalled=False UpdateSwitchedOff: running pods are not updated; new pods get the set as it stands",
+        "Progressing=False Unknown: it is not known yet how running pods stand",
+        "Stalled=False Unknown: it is not known yet how running pods stand",
         "FailOpen=False NoneMissed: no pod that should carry the sidecars lacks them",
     ];
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::{Patch, PatchParams};
@@ -19,8 +18,6 @@ use super::super::sets::{StoredSet, api, stored};
 const MANAGER: &str = "pillion-controller";
 /// So many are written at a time.
 const AT_ONCE: usize = 8;
-/// A write takes no longer, and is not begun by one who leads for less.
-const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A status that a set should have.
 pub(super) struct Desired {
@@ -80,7 +77,7 @@ impl Writer {
 
 async fn write(context: &Context, desired: Desired, status: Value) -> (String, Option<Written>) {
     let Desired { name, stored: made_for, .. } = desired;
-    if !context.leadership.is_held_for(PATIENCE) {
+    if !context.leadership.is_held_for(context.patience) {
         return (name, None);
     }
     let patch = json!({
@@ -92,7 +89,7 @@ async fn write(context: &Context, desired: Desired, status: Value) -> (String, O
     });
     let parameters = PatchParams::apply(MANAGER).force();
     let sets = api(&context.client);
-    let answer = timeout(PATIENCE, sets.patch_status(&name, &parameters, &Patch::Apply(&patch))).await;
+    let answer = timeout(context.patience, sets.patch_status(&name, &parameters, &Patch::Apply(&patch))).await;
     let why = match answer {
         Ok(Ok(set)) => {
             context.metrics.statuses.inc();

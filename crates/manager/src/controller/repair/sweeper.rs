@@ -59,7 +59,7 @@ impl Sweeper {
         let apart = SignedDuration::from_millis(60_000 / i64::from(settings.evictions_per_minute.max(1)));
         let budget = Budget { per_workload: settings.evictions_per_workload, apart };
         let hand = Hand {
-            client: context.evictor.clone(),
+            client: context.writer.clone(),
             leadership: context.leadership.clone(),
             metrics: context.metrics.clone(),
             desk,
@@ -94,9 +94,9 @@ impl Sweeper {
                 let kept = pods.get(pod)?;
                 Some(MissedPod {
                     key: pod.key.clone(),
-                    uid: kept.uid.to_string(),
+                    uid: kept.pod.uid.to_string(),
                     created: kept.living.created,
-                    owner: kept.owner.clone(),
+                    owner: kept.owner(),
                     sets: sets.iter().map(|set| (*set).to_owned()).collect(),
                 })
             })
@@ -115,7 +115,7 @@ fn fleets(missed: &[MissedPod], pods: &Pods) -> BTreeMap<String, Fleet> {
     let owners = missed.iter().filter_map(|pod| pod.owner.as_ref());
     let mut fleets: BTreeMap<String, Fleet> = owners.map(|owner| (owner.uid.clone(), Fleet::default())).collect();
     pods.each(|pod: &KeptPod| {
-        let fleet = pod.owner.as_ref().and_then(|owner| fleets.get_mut(&owner.uid));
+        let fleet = pod.pod.owner.as_ref().and_then(|owner| fleets.get_mut(&*owner.uid));
         let Some(fleet) = fleet else { return };
         // Of pods without our label it is not known whether they are ready.
         let is_settled = !pod.living.is_deleting && (pod.living.is_ready || !pod.is_labelled());

@@ -1,0 +1,443 @@
+//! Rolls new revisions out over running pods: keeps the fleets of all sets in step with the watches, asks the planner, and
+//! carries out what it plans.
+//!
+//! - [`fleets`]: which pods belong to which set; [`revisions`]: which revisions are stored.
+//! - [`budgets`]: `PodDisruptionBudget`s; [`asking`]: what only the API server can tell of a pod.
+//! - [`executor`]: one write to one pod; [`pace`]: how many of them in a second.
+//! - [`board`]: how every update stands, for the statuses.
+//!
+//! A plan is made when something changed, and at most so often that planning takes a fifth of one core. What it says is
+//! written while it is fresh, and planned anew after that. Nothing here waits for an event that may not come: whatever is
+//! outstanding has a time after which it is looked at again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use jiff::Timestamp;
+use pillion_plan::{Action, check};
+use pillion_rollout::history::{Step, steps};
+use pillion_rollout::{DisruptionBudget, Fleet, OwnWrites, ground, plan};
+use pillion_runtime::watch::{Changes, Key, Store};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, error};
+
+use super::Context;
+use super::pods::KeptPod;
+use crate::names::NEVER_REVIEWED;
+use crate::view::Known;
+
+mod asking;
+mod board;
+mod budgets;
+mod executor;
+mod fleets;
+mod pace;
+mod revisions;
+
+pub(super) use board::{Board, Note};
+use executor::Outcome;
+use fleets::Fleets;
+use pace::Pace;
+
+/// What was planned is written for so long.
+const FRESH: Duration = Duration::from_millis(50);
+/// So many pods are written at the same time.
+const AT_ONCE: usize = 16;
+/// A pod whose write failed because it had changed is left for so long, unless the watch shows the change.
+const AFTER_CHANGE: Duration = Duration::from_secs(1);
+/// A pod whose write was refused is left for so long.
+const AFTER_REFUSAL: Duration = Duration::from_secs(15);
+/// What cannot be stored is tried again after so long.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Something that was begun, and is done.
+enum Done {
+    Written { action: Box<Action>, outcome: Outcome },
+    Stored { set: String, is_done: bool },
+    Told { set: String, uid: Box<str>, trouble: Option<String> },
+    Read { key: Key, uid: Box<str>, pod: Option<Arc<KeptPod>> },
+    Adopted { key: Key, pod: Option<Arc<KeptPod>> },
+}
+
+/// Rolls out while it runs.
+pub(super) struct Roller<'a> {
+    context: &'a Context,
+    injected: Store<Arc<KeptPod>>,
+    bare: Store<Arc<KeptPod>>,
+    budgets: Store<Arc<DisruptionBudget>>,
+    board: Board,
+    known: Arc<Known>,
+    fleets: Fleets,
+    own_writes: OwnWrites,
+    /// Pods whose writes failed, with the time from which they are planned again.
+    failed: BTreeMap<Box<str>, Instant>,
+    /// Sets whose revisions are being stored, or could not be, with the time to try again.
+    storing: BTreeMap<String, Option<Instant>>,
+    writing: BTreeSet<Box<str>>,
+    pace: Pace,
+    work: FuturesUnordered<BoxFuture<'a, Done>>,
+}
+
+/// What may have changed.
+struct Watched {
+    injected: Changes,
+    bare: Changes,
+    budgets: Changes,
+    namespaces: Changes,
+    switch: Changes,
+    sets: tokio::sync::watch::Receiver<u64>,
+}
+
+impl<'a> Roller<'a> {
+    /// Looks after all updates while the future runs.
+    pub(super) async fn run(
+        context: &'a Context,
+        injected: Store<Arc<KeptPod>>,
+        bare: Store<Arc<KeptPod>>,
+        board: Board,
+    ) {
+        let (budgets, budgets_driver) = budgets::watch_budgets(&context.client, &context.watch_metrics);
+        let rolling = async {
+            injected.completed().await;
+            bare.completed().await;
+            budgets.completed().await;
+            let mut watched = Watched {
+                injected: injected.changes(),
+                bare: bare.changes(),
+                budgets: budgets.changes(),
+                namespaces: context.view.namespace_changes(),
+                switch: context.switch.store().changes(),
+                sets: context.view.set_changes(),
+            };
+            let mut roller = Self {
+                context,
+                injected: injected.clone(),
+                bare: bare.clone(),
+                budgets: budgets.clone(),
+                board,
+                known: context.view.known(),
+                fleets: Fleets::default(),
+                own_writes: OwnWrites::default(),
+                failed: BTreeMap::new(),
+                storing: BTreeMap::new(),
+                writing: BTreeSet::new(),
+                pace: Pace::new(context.settings.updates_per_second),
+                work: FuturesUnordered::new(),
+            };
+            roller.take_in_sets();
+            roller.roll(&mut watched).await;
+        };
+        tokio::join!(budgets_driver, rolling);
+    }
+
+    async fn roll(&mut self, watched: &mut Watched) {
+        loop {
+            let wake = self.act();
+            let timer = async {
+                match wake {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                keys = watched.injected.next() => self.take_in_pods(&keys),
+                keys = watched.bare.next() => self.take_in_bare(&keys),
+                _ = watched.sets.changed() => self.take_in_sets(),
+                _ = watched.namespaces.next() => self.take_in_sets(),
+                _ = watched.switch.next() => self.fleets.all_are_dirty(),
+                _ = watched.budgets.next() => self.fleets.waiting_are_dirty(),
+                Some(done) = self.work.next(), if !self.work.is_empty() => self.finish(done),
+                () = timer => self.fleets.wake(Timestamp::now()),
+            }
+            // All that has happened meanwhile is one change.
+            while let Some(Some(done)) = self.work.next().now_or_never() {
+                self.finish(done);
+            }
+        }
+    }
+
+    fn take_in_pods(&mut self, keys: &BTreeSet<Key>) {
+        for key in keys {
+            let kept = self.injected.get(key);
+            if let Some(kept) = &kept {
+                self.own_writes.saw(&kept.pod);
+                if self.failed.remove(&kept.pod.uid).is_some() {
+                    self.own_writes.forget(&kept.pod.uid);
+                }
+            }
+            let gone = self.fleets.put(self.context, &self.known, key, kept);
+            if let Some(uid) = gone {
+                self.own_writes.forget(&uid);
+                self.failed.remove(&uid);
+            }
+        }
+    }
+
+    /// Pods that another injector made are read whole, as the watch brings only their metadata.
+    fn take_in_bare(&mut self, keys: &BTreeSet<Key>) {
+        for key in keys.iter().filter(|key| self.injected.get(key).is_none()) {
+            let kept = self.bare.get(key);
+            let carries = kept.as_ref().is_some_and(|kept| self.fleets.carries(self.context, &self.known, kept));
+            if !carries {
+                self.fleets.put(self.context, &self.known, key, None);
+                continue;
+            }
+            self.read_adoptee(key.clone());
+        }
+    }
+
+    fn read_adoptee(&self, key: Key) {
+        let client = self.context.client.clone();
+        self.work.push(
+            async move {
+                let pod = asking::pod(&client, &key).await.ok().flatten();
+                Done::Adopted { key, pod }
+            }
+            .boxed(),
+        );
+    }
+
+    fn take_in_sets(&mut self) {
+        self.known = self.context.view.known();
+        self.fleets.set_all(self.context, &self.known, &self.injected);
+        let bare: BTreeSet<Key> = self.bare.read(|pods| pods.iter().map(|(key, _)| key.clone()).collect());
+        self.take_in_bare(&bare);
+        self.board.retain(|set| self.known.sets.get(set).is_some());
+        let sets: Vec<String> = self.known.sets.sets().map(|set| set.name.clone()).collect();
+        for set in sets {
+            self.store_revisions(&set);
+        }
+    }
+
+    /// Has the newest revision stored, and those let go that nobody uses.
+    fn store_revisions(&mut self, name: &str) {
+        if matches!(self.storing.get(name), Some(None)) {
+            return;
+        }
+        let steps = self.revision_steps(name);
+        if steps.is_empty() {
+            self.storing.remove(name);
+            return;
+        }
+        let (context, set) = (self.context, name.to_owned());
+        self.storing.insert(set.clone(), None);
+        self.work.push(
+            async move {
+                let is_done = revisions::carry_out(context, &set, steps).await;
+                Done::Stored { set, is_done }
+            }
+            .boxed(),
+        );
+    }
+
+    fn revision_steps(&self, name: &str) -> Vec<Step> {
+        let (Some(set), Some(judged)) = (self.known.sets.get(name), self.known.judged.get(name)) else {
+            return Vec::new();
+        };
+        let written = self.context.view.written(name);
+        let spec = written.as_ref().and_then(|written| written["spec"].as_object());
+        let Some(spec) = spec else { return Vec::new() };
+        let stored: Vec<_> = self.known.revisions_of(name).map(AsRef::as_ref).collect();
+        let in_use = self.fleets.revisions_in_use(name);
+        steps(set, &judged.uid, &self.context.settings.namespace, spec, &stored, &in_use)
+    }
+
+    fn finish(&mut self, done: Done) {
+        match done {
+            Done::Written { action, outcome } => self.written(&action, &outcome),
+            Done::Stored { set, is_done } => {
+                let again = (!is_done).then(|| Instant::now() + AFTER_FAILURE);
+                match again {
+                    Some(at) => self.storing.insert(set, Some(at)),
+                    None => self.storing.remove(&set),
+                };
+            }
+            Done::Told { set, uid, trouble } => self.fleets.told(&set, uid, trouble),
+            Done::Read { key, uid, pod } => {
+                // What was read is newer than what was written: if it is not what we wrote, that never arrived.
+                self.own_writes.forget(&uid);
+                if pod.is_none_or(|pod| pod.pod.uid != uid) {
+                    debug!(pod = %key, "is gone");
+                }
+                self.fleets.of_pod_are_dirty(&key);
+            }
+            Done::Adopted { key, pod } => {
+                if self.injected.get(&key).is_none() {
+                    self.fleets.put(self.context, &self.known, &key, pod);
+                }
+            }
+        }
+    }
+
+    fn written(&mut self, action: &Action, outcome: &Outcome) {
+        let update = action.update();
+        let uid: Box<str> = update.uid.as_str().into();
+        self.writing.remove(&uid);
+        self.context.metrics.updated(outcome.counted());
+        let rest = match outcome {
+            Outcome::Written => {
+                self.board.written(&update.set);
+                None
+            }
+            // The watch will tell; if it does not, the pod is read.
+            Outcome::Unknown(_) => None,
+            Outcome::Changed => Some(AFTER_CHANGE),
+            Outcome::Gone => Some(Duration::ZERO),
+            Outcome::Refused(why) => {
+                self.board.refused(&update.set, &format!("pod {}/{}: {why}", update.namespace, update.name));
+                Some(AFTER_REFUSAL)
+            }
+        };
+        if let Some(rest) = rest {
+            self.failed.insert(uid, Instant::now() + rest);
+        }
+        self.fleets.is_dirty(&update.set);
+    }
+
+    /// Plans and writes what there is to do. Tells when to come back though nothing happens.
+    fn act(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.forgive(now);
+        for set in self.fleets.due(now) {
+            self.plan(&set);
+        }
+        let waits = self.write();
+        let storing = self.storing.values().flatten().copied();
+        let wake = self.fleets.wakes().map(|at| instant(at, now)).chain(self.failed.values().copied()).chain(storing);
+        wake.chain(waits).chain(self.fleets.next_due()).min()
+    }
+
+    /// What failed may be tried again when its time has come.
+    fn forgive(&mut self, now: Instant) {
+        let over: Vec<Box<str>> =
+            self.failed.iter().filter(|(_, at)| **at <= now).map(|(uid, _)| uid.clone()).collect();
+        for uid in over {
+            self.failed.remove(&uid);
+            self.own_writes.forget(&uid);
+            self.fleets.with_pod_are_dirty(&uid);
+        }
+        let again: Vec<String> =
+            self.storing.iter().filter(|(_, at)| at.is_some_and(|at| at <= now)).map(|(set, _)| set.clone()).collect();
+        for set in again {
+            self.storing.remove(&set);
+            self.store_revisions(&set);
+        }
+    }
+
+    fn plan(&mut self, name: &str) {
+        let known = Arc::clone(&self.known);
+        let (Some(set), Some(rolling)) = (known.sets.get(name), self.fleets.get_mut(name)) else { return };
+        let began = Instant::now();
+        let now = Timestamp::now();
+        let kept: Vec<Arc<KeptPod>> = rolling.pods.values().cloned().collect();
+        let pods: Vec<_> = kept.iter().map(|kept| &kept.pod).collect();
+        let budgets = budgets::of_namespaces(&self.budgets, &pods);
+        let namespace = self.context.settings.namespace.as_str();
+        let fleet = Fleet {
+            set,
+            templates: &rolling.templates,
+            pods: &pods,
+            budgets: &budgets,
+            troubles: &rolling.troubles,
+            own_writes: &self.own_writes,
+            left_alone: &[NEVER_REVIEWED, namespace],
+            now,
+            is_off: self.context.is_off() || self.context.settings.mode == pillion_api::SetMode::Observe,
+        };
+        let (mut plan, progress) = plan(&fleet);
+        // Whoever comes after must be able to tell what the pods were given.
+        if !rolling.templates.contains_key(&set.revision) {
+            plan.actions.clear();
+        }
+        if !plan.is_empty()
+            && let Err(violations) = check(&plan, &ground(&fleet, &plan))
+        {
+            for violation in violations {
+                error!(set = name, %violation, "a plan that must not be carried out");
+            }
+            self.context.metrics.violations.inc();
+            plan.actions.clear();
+        }
+        rolling.planned(plan.actions, progress.wake_at, progress.counts.waiting > 0, began);
+        let (asked, read): (Vec<_>, Vec<_>) =
+            (rolling.to_ask(&progress.ask_events, began), rolling.keys_of(&progress.read_again));
+        self.board.put(name, progress);
+        for (key, uid) in asked {
+            self.ask(name, key, uid);
+        }
+        for (key, uid) in read {
+            self.read(key, uid);
+        }
+    }
+
+    fn ask(&self, set: &str, key: Key, uid: Box<str>) {
+        let (client, set) = (self.context.client.clone(), set.to_owned());
+        self.work.push(
+            async move {
+                let trouble = asking::trouble(&client, &key, &uid).await;
+                Done::Told { set, uid, trouble }
+            }
+            .boxed(),
+        );
+    }
+
+    fn read(&self, key: Key, uid: Box<str>) {
+        let client = self.context.client.clone();
+        self.work.push(
+            async move {
+                // Whatever went wrong, the pod is planned from what the watch shows.
+                let pod = asking::pod(&client, &key).await.ok().flatten();
+                Done::Read { key, uid, pod }
+            }
+            .boxed(),
+        );
+    }
+
+    /// Begins the writes that are planned, as far as there is room. Tells when there is room again.
+    fn write(&mut self) -> Option<Instant> {
+        while self.writing.len() < AT_ONCE {
+            if !self.fleets.has_planned() {
+                return None;
+            }
+            let now = Instant::now();
+            if let Err(at) = self.pace.take(now) {
+                return Some(at);
+            }
+            let Some(action) = self.fleets.next_planned() else { return None };
+            let update = action.update();
+            let uid: Box<str> = update.uid.as_str().into();
+            if self.writing.contains(&uid) || self.failed.contains_key(&uid) {
+                continue;
+            }
+            // From the moment it is sent it may have arrived.
+            self.own_writes.wrote(update, Timestamp::now());
+            self.fleets.forget_trouble(&update.set, &uid);
+            self.writing.insert(uid);
+            let context = self.context;
+            self.work.push(
+                async move {
+                    let outcome = executor::carry_out(context, &action).await;
+                    Done::Written { action: Box::new(action), outcome }
+                }
+                .boxed(),
+            );
+        }
+        None
+    }
+}
+
+/// When a time of the planner comes.
+fn instant(at: Timestamp, now: Instant) -> Instant {
+    let left = at.duration_since(Timestamp::now());
+    now + Duration::try_from(left).unwrap_or_default() + Duration::from_millis(1)
+}
+
+/// So long no plan of a set is made after one that took `took`: a fifth of one core at most.
+fn rest_after(took: Duration) -> Duration {
+    took * 4
+}
