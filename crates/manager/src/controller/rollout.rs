@@ -309,7 +309,7 @@ impl<'a> Roller<'a> {
         let waits = self.write();
         let storing = self.storing.values().flatten().copied();
         let wake = self.fleets.wakes().map(|at| instant(at, now)).chain(self.failed.values().copied()).chain(storing);
-        wake.chain(waits).chain(self.fleets.next_due()).min()
+        wake.chain(waits).chain(self.fleets.next_due(now)).min()
     }
 
     /// What failed may be tried again when its time has come.

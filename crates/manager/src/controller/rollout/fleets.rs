@@ -149,13 +149,13 @@ impl Fleets {
 
     /// The sets to be planned now.
     pub(super) fn due(&self, now: Instant) -> Vec<String> {
-        let is_due = |rolling: &Rolling| rolling.due_at().is_some_and(|at| at <= now);
+        let is_due = |rolling: &Rolling| rolling.due_at(now).is_some_and(|at| at <= now);
         self.sets.iter().filter(|(_, rolling)| is_due(rolling)).map(|(name, _)| name.clone()).collect()
     }
 
     /// When the next set is to be planned, of those that are not yet.
-    pub(super) fn next_due(&self) -> Option<Instant> {
-        self.sets.values().filter_map(Rolling::due_at).min()
+    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
+        self.sets.values().filter_map(|rolling| rolling.due_at(now)).min()
     }
 
     pub(super) fn wakes(&self) -> impl Iterator<Item = Timestamp> {
@@ -199,12 +199,12 @@ impl Fleets {
 impl Rolling {
     /// When it is to be planned: at once if something changed, but what was planned last is written first while it is
     /// fresh, and planning rests in proportion to what it takes.
-    fn due_at(&self) -> Option<Instant> {
+    fn due_at(&self, now: Instant) -> Option<Instant> {
         if !self.is_dirty {
             return None;
         }
         let fresh_until = self.planned_at.filter(|_| !self.planned.is_empty()).map(|at| at + FRESH);
-        Some(fresh_until.into_iter().chain(self.rests_until).max().unwrap_or_else(Instant::now))
+        Some(fresh_until.into_iter().chain(self.rests_until).max().unwrap_or(now))
     }
 
     pub(super) fn planned(
