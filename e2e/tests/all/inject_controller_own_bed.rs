@@ -231,14 +231,14 @@ async fn see(cluster: &Cluster) -> Result<()> {
     kubectl(cluster, &["wait", "--for=condition=Ready", "scs/mesh", "--timeout=30s"])?;
     let table = kubectl(cluster, &["get", "scs"])?;
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["NAME", "MATCHED", "INJECTED", "READY", "MISSED", "STATUS", "AGE"]);
+    assert_eq!(rows[0], ["NAME", "MATCHED", "INJECTED", "UPDATED", "READY", "MISSED", "STATUS", "AGE"]);
     let cells: Vec<&[&str]> = rows[1..].iter().map(|row| &row[..row.len() - 1]).collect();
     assert_eq!(
         cells,
         [
-            &["mesh", "5", "3", "3", "0", "Injected"][..],
-            &["optional", "5", "0", "0", "0", "Injected"],
-            &["watches", "5", "0", "0", "0", "Observed"],
+            &["mesh", "5", "3", "3", "3", "0", "Injected"][..],
+            &["optional", "5", "0", "0", "0", "0", "Injected"],
+            &["watches", "5", "0", "0", "0", "0", "Observed"],
             &["wrong", "SetInvalid"],
         ]
     );

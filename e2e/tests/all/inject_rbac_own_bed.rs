@@ -79,6 +79,7 @@ const WEBHOOK: &[Grant] = &[
     everywhere("create patch", "events.k8s.io", "events"),
     ours("get list watch create update patch", "", "secrets", "pillion-webhook-ca"),
     ours("get list watch", "", "configmaps", "pillion-switch"),
+    ours("get list watch", "apps", "controllerrevisions", ""),
     ours("get", "", "serviceaccounts", "pillion-webhook"),
 ];
 
@@ -88,9 +89,13 @@ const CONTROLLER: &[Grant] = &[
     everywhere("get list watch", "", "namespaces pods"),
     everywhere("get list watch", "apps", "daemonsets deployments replicasets statefulsets"),
     everywhere("get list watch", "batch", "cronjobs jobs"),
+    everywhere("get list watch", "policy", "poddisruptionbudgets"),
+    everywhere("list", "", "events"),
+    everywhere("patch", "", "pods pods/resize"),
     everywhere("create patch", "events.k8s.io", "events"),
     ours("create", "coordination.k8s.io", "leases", ""),
     ours("get update", "coordination.k8s.io", "leases", "pillion-controller"),
+    ours("get list watch create patch delete", "apps", "controllerrevisions", ""),
     ours("get list watch", "", "configmaps", "pillion-switch"),
 ];
 

@@ -149,7 +149,7 @@ async fn revisions_are_kept_renumbered_and_pinned() -> Result<()> {
         let revisions = revisions.clone();
         async move {
             let what = format!("revisions {numbers:?}");
-            let waited = pillion_testbed::until(&what, std::time::Duration::from_secs(30), || async {
+            let waited = pillion_testbed::until(&what, std::time::Duration::from_mins(2), || async {
                 let listed = match revisions.list(&ListParams::default()).await {
                     Ok(listed) => listed.items,
                     Err(error) => return Ok(Look::NotYet(error.to_string())),

@@ -1,0 +1,211 @@
+//! Replays what the API server wrote down of all writes to pods, in the order of their versions, and holds every update of
+//! ours to its promises: by what was really so at that moment, not by what the manager believed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// What is promised of a rollout.
+pub(crate) struct Promise<'a> {
+    /// The set; its pods have label `app` of this value.
+    pub(crate) set: &'a str,
+    /// The newest revision.
+    pub(crate) newest: &'a str,
+    /// How many pods may be unavailable at a time, of so many.
+    pub(crate) max_unavailable: fn(usize) -> usize,
+    /// How many pods must stay old, of so many.
+    pub(crate) pinned: fn(usize) -> usize,
+}
+
+/// What a replay counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// Updates of pods that were taken, by pod.
+    pub(crate) taken: BTreeMap<String, usize>,
+    /// Updates that were not.
+    pub(crate) refused: usize,
+    /// The most pods that were unavailable when an update began, itself included.
+    pub(crate) most_unavailable: usize,
+    /// Statuses of the set that were written.
+    pub(crate) statuses: usize,
+}
+
+/// A pod as it was at one version.
+struct Pod {
+    json: Value,
+    /// What the containers were when we changed them, by name.
+    was: BTreeMap<String, Value>,
+}
+
+impl Pod {
+    fn is_ready(&self) -> bool {
+        let conditions = self.json["status"]["conditions"].as_array();
+        conditions.into_iter().flatten().any(|it| it["type"] == "Ready" && it["status"] == "True")
+    }
+
+    fn status(&self, container: &str) -> Option<&Value> {
+        let lists = ["initContainerStatuses", "containerStatuses"]
+            .into_iter()
+            .filter_map(|list| self.json["status"][list].as_array());
+        lists.flatten().find(|status| status["name"] == container)
+    }
+
+    /// Restarts and id of a container.
+    fn mark(&self, container: &str) -> Value {
+        let status = self.status(container).unwrap_or(&Value::Null);
+        Value::Array(vec![status["restartCount"].clone(), status["containerID"].clone()])
+    }
+
+    fn is_swapping(&self) -> bool {
+        self.was.iter().any(|(container, was)| {
+            let runs =
+                self.status(container).is_some_and(|it| it["state"].get("running").is_some() && it["ready"] == true);
+            self.mark(container) == *was || !runs
+        })
+    }
+
+    fn is_available(&self) -> bool {
+        self.is_ready() && !self.is_swapping()
+    }
+
+    fn revision(&self, set: &str) -> Option<String> {
+        let text = self.json["metadata"]["annotations"]["pillion.dev/revisions"].as_str()?;
+        let revisions: Value = serde_json::from_str(text).ok()?;
+        revisions[set]["is"].as_str().map(str::to_owned)
+    }
+
+    fn is_member(&self, set: &str) -> bool {
+        let metadata = &self.json["metadata"];
+        metadata["labels"]["app"] == set
+            && metadata["labels"]["pillion.dev/injected"] == "true"
+            && metadata.get("deletionTimestamp").is_none_or(Value::is_null)
+    }
+}
+
+/// Reads the log and checks every update of ours. Events before `since` (a version) only make the state.
+pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Counted> {
+    let text = fs::read_to_string(log)?;
+    let mut events: Vec<(u64, Value)> = Vec::new();
+    let mut counted = Counted::default();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pillion-manager"));
+        let object = &event["objectRef"];
+        if is_ours
+            && object["resource"] == "sidecarsets"
+            && object["subresource"] == "status"
+            && object["name"] == promise.set
+        {
+            counted.statuses += 1;
+        }
+        if object["resource"] != "pods" || matches!(object["subresource"].as_str(), Some("eviction" | "binding")) {
+            continue;
+        }
+        let code = event["responseStatus"]["code"].as_u64().unwrap_or_default();
+        if code >= 300 {
+            counted.refused += usize::from(is_ours && event["verb"] == "patch");
+            continue;
+        }
+        if event["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun=All")) {
+            continue;
+        }
+        let version = event["responseObject"]["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok());
+        if let Some(version) = version {
+            events.push((version, event));
+        }
+    }
+    events.sort_by_key(|(version, _)| *version);
+    let mut pods: BTreeMap<String, Pod> = BTreeMap::new();
+    for (version, event) in &events {
+        let name = event["objectRef"]["name"].as_str().or_else(|| event["responseObject"]["metadata"]["name"].as_str());
+        let name = name.context("a pod has a name")?.to_owned();
+        let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pillion-manager"));
+        if is_ours && event["verb"] == "patch" && event["objectRef"].get("subresource").is_none() {
+            own_write(&mut pods, &name, event, *version >= since, promise, &mut counted)?;
+            continue;
+        }
+        let object = &event["responseObject"];
+        let is_gone = event["verb"] == "delete" && object["metadata"]["deletionGracePeriodSeconds"] == 0;
+        if is_gone {
+            pods.remove(&name);
+        } else if object["kind"] == "Pod" || event["responseObject"].get("spec").is_some() {
+            let was = pods.remove(&name).filter(|pod| pod.json["metadata"]["uid"] == object["metadata"]["uid"]);
+            pods.insert(name, Pod { json: object.clone(), was: was.map(|pod| pod.was).unwrap_or_default() });
+        }
+    }
+    Ok(counted)
+}
+
+fn own_write(
+    pods: &mut BTreeMap<String, Pod>,
+    name: &str,
+    event: &Value,
+    is_judged: bool,
+    promise: &Promise<'_>,
+    counted: &mut Counted,
+) -> Result<()> {
+    let patch: json_patch::Patch =
+        serde_json::from_value(event["requestObject"].clone()).context("our writes are JSON patches")?;
+    let pod = pods.get(name).with_context(|| format!("I5: a write to {name}, which is not there"))?;
+    let changed = changed(pod, &event["requestObject"])?;
+    if is_judged && !changed.is_empty() {
+        ensure!(pod.is_member(promise.set), "I5: a write to {name}, which is not of the set or is going");
+        judge(pods, name, promise, counted).with_context(|| format!("the update of {name}"))?;
+        *counted.taken.entry(name.to_owned()).or_default() += 1;
+    }
+    let pod = pods.get_mut(name).context("it was there")?;
+    for container in changed {
+        let mark = pod.mark(&container);
+        pod.was.insert(container, mark);
+    }
+    json_patch::patch(&mut pod.json, &patch)
+        .with_context(|| format!("the patch of {name} was taken, so it applies"))?;
+    if is_judged {
+        let members: Vec<&Pod> = pods.values().filter(|pod| pod.is_member(promise.set)).collect();
+        let new = members.iter().filter(|pod| pod.revision(promise.set).as_deref() == Some(promise.newest)).count();
+        let allowed = members.len() - (promise.pinned)(members.len());
+        ensure!(new <= allowed, "I2: {new} pods are new, and {allowed} may be");
+    }
+    Ok(())
+}
+
+/// I6: only images of containers that are ours, and our annotations. Gives the containers.
+fn changed(pod: &Pod, patch: &Value) -> Result<Vec<String>> {
+    let ours = pod.json["metadata"]["annotations"]["pillion.dev/containers"].as_str().unwrap_or_default();
+    let ours: BTreeSet<&str> = ours.split(',').collect();
+    let mut changed = Vec::new();
+    for operation in patch.as_array().context("a list of operations")? {
+        let path = operation["path"].as_str().context("a path")?;
+        let steps: Vec<&str> = path.split('/').skip(1).collect();
+        match (operation["op"].as_str(), &steps[..]) {
+            (Some("test"), _) => {}
+            (Some("add"), ["metadata", "annotations", key]) if key.starts_with("pillion.dev~1") => {}
+            (Some("replace"), ["spec", list, index, "image"]) => {
+                let index: usize = index.parse()?;
+                let name = pod.json["spec"][*list][index]["name"].as_str().context("a container has a name")?;
+                ensure!(ours.contains(name), "I6: {name} is not ours");
+                changed.push(name.to_owned());
+            }
+            _ => bail!("I6: {operation}"),
+        }
+    }
+    Ok(changed)
+}
+
+/// I1: by what is really so before the write.
+fn judge(pods: &BTreeMap<String, Pod>, name: &str, promise: &Promise<'_>, counted: &mut Counted) -> Result<()> {
+    let members: Vec<(&String, &Pod)> = pods.iter().filter(|(_, pod)| pod.is_member(promise.set)).collect();
+    let max = (promise.max_unavailable)(members.len());
+    let is_ready = pods.get(name).is_some_and(Pod::is_available);
+    let count = if is_ready {
+        members.iter().filter(|(_, pod)| !pod.is_available()).count()
+    } else {
+        members.iter().filter(|(other, pod)| *other != name && pod.is_swapping()).count()
+    };
+    counted.most_unavailable = counted.most_unavailable.max(count + 1);
+    ensure!(count < max, "I1: {count} pods are unavailable, and {max} of {} may be", members.len());
+    Ok(())
+}
