@@ -34,7 +34,7 @@ const NO_CONTAINER: [&str; 8] = [
     "StartError",
 ];
 /// What a container waits for that ends again and again.
-pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
+const CRASH_LOOP: &str = "CrashLoopBackOff";
 
 /// How far a pod is with what it was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,9 +118,23 @@ fn container_swap<'a>(
             }
         }
         State::Waiting(reason) | State::Terminated(reason) => match lasting(reason) {
+            // It is still the one before that crashed.
+            Some(_) if **reason == *CRASH_LOOP && is_mark_of(status, was) => quiet("does not start"),
             Some(kind) => failed(kind, reason),
             None => told.map_or_else(|| quiet("does not start"), |told| failed(told_reason(told), told)),
         },
+    }
+}
+
+/// Whether a container ends again and again, and is not the one that is remembered so any more.
+pub(crate) fn crashes(status: &Status, was: &str) -> bool {
+    matches!(&status.state, State::Waiting(reason) if **reason == *CRASH_LOOP) && !is_mark_of(status, was)
+}
+
+impl Status {
+    /// Whether a container serves.
+    pub(crate) fn is_running_and_ready(&self) -> bool {
+        self.is_ready && matches!(self.state, State::Running(_))
     }
 }
 

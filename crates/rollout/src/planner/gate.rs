@@ -4,10 +4,9 @@ use pillion_api::Template;
 
 use super::roster::{Member, Roster};
 use crate::fleet::Fleet;
-use crate::pod::State;
 use crate::progress::Gate;
 use crate::share::effective_max_unavailable;
-use crate::swap::{CRASH_LOOP, PATIENCE};
+use crate::swap::{PATIENCE, crashes};
 
 /// The health gate.
 pub(super) struct GateView {
@@ -52,21 +51,22 @@ pub(super) fn way_back<'a>(fleet: &Fleet<'a>, member: &Member<'a>) -> Option<(&'
     Some((from, fleet.templates.get(from)?))
 }
 
-/// Only what we changed is to blame on the update: pods that were updated in place, and the containers of the set in them.
+/// Only what we changed is to blame on the update: of pods that were updated in place, the containers that were changed.
 fn is_unhealthy(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> bool {
     let Some(given) = member.given.filter(|given| given.is == fleet.set.revision && !member.is_unseen) else {
         return false;
     };
     let Some(since) = given.since else { return false };
     let is_late = fleet.now.as_second() - since >= PATIENCE.as_secs();
-    roster.places().iter().filter_map(|place| member.pod.container(&place.name)).any(|container| {
-        match container.status.as_ref() {
-            Some(status) => match &status.state {
-                State::Running(_) => is_late && !status.is_ready,
-                State::Waiting(reason) => is_late || **reason == *CRASH_LOOP,
-                State::Terminated(_) => is_late,
-            },
-            None => is_late,
-        }
-    })
+    let is_bad = |name: &str, was: Option<&String>| {
+        let Some(container) = member.pod.container(name) else { return false };
+        let Some(status) = &container.status else { return is_late };
+        (is_late && !status.is_running_and_ready()) || crashes(status, was.map_or("", |was| was))
+    };
+    if given.was.is_empty() {
+        // Only resources were changed, and the record does not tell of which.
+        roster.places().iter().any(|place| is_bad(&place.name, None))
+    } else {
+        given.was.iter().any(|(name, was)| is_bad(name, Some(was)))
+    }
 }

@@ -8,7 +8,7 @@ use pillion_api::{PodRevision, Template};
 use super::write::{self, Change};
 use crate::difference::{Difference, Place, lasting};
 use crate::fleet::Fleet;
-use crate::pod::{Pod, State, Workload};
+use crate::pod::{Pod, Status, Workload};
 use crate::swap::{Swap, swap};
 
 /// All pods of the set.
@@ -110,7 +110,7 @@ impl<'a> Roster<'a> {
     pub(super) fn runs_well(&self, pod: &Pod) -> bool {
         self.places.iter().all(|place| {
             let status = pod.container(&place.name).and_then(|container| container.status.as_ref());
-            status.is_some_and(|status| status.is_ready && matches!(status.state, State::Running(_)))
+            status.is_some_and(Status::is_running_and_ready)
         })
     }
 

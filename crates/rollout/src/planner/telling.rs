@@ -132,8 +132,8 @@ fn stalled(fleet: &Fleet<'_>, roster: &Roster<'_>, gate: &GateView) -> Option<St
         _ => "look at the container; its probe may not fit the new image",
     };
     let words = example.unwrap_or_default();
-    let pods = if alike == 1 { "pod does" } else { "pods do" };
-    Some(Stalled { reason, message: format!("{alike} {pods} not run what it was given: {words}: {cure}") })
+    let pods = if alike == 1 { "pod does not run what it was given" } else { "pods do not run what they were given" };
+    Some(Stalled { reason, message: format!("{alike} {pods}: {words}: {cure}") })
 }
 
 fn failed<'a>(member: &Member<'a>) -> Option<Trouble<'a>> {
