@@ -57,8 +57,14 @@ impl Difference {
     fn containers(&mut self, old: &Template, new: &Template) {
         let (before, after) = (lasting(old), lasting(new));
         let names: BTreeSet<&str> = before.keys().chain(after.keys()).copied().collect();
+        let mut is_moved = false;
         for name in names {
             match (before.get(name), after.get(name)) {
+                (Some((from, _)), Some((to, _))) if from != to => {
+                    is_moved = true;
+                    let words = format!("container {name} moves from {} to {}", from.field(), to.field());
+                    self.recreate.push(words);
+                }
                 (Some((_, old)), Some((list, new))) => self.container(*list, old, new),
                 (None, _) => self.recreate.push(format!("container {name} is new")),
                 (_, None) => self.recreate.push(format!("container {name} is gone")),
@@ -68,10 +74,7 @@ impl Difference {
             let both = [&template.init_containers, &template.containers];
             both.map(|list| list.iter().filter(|it| is_lasting(it)).map(|it| it.name.clone()).collect::<Vec<_>>())
         };
-        if before.keys().eq(after.keys())
-            && order(old) != order(new)
-            && !self.recreate.iter().any(|it| it.starts_with("restartPolicy"))
-        {
+        if !is_moved && before.keys().eq(after.keys()) && order(old) != order(new) {
             self.recreate.push("the order of containers".to_owned());
         }
         let plain = |template: &Template| {
@@ -84,10 +87,6 @@ impl Difference {
 
     fn container(&mut self, list: List, old: &Sidecar, new: &Sidecar) {
         let name = &new.name;
-        if old.kind != new.kind {
-            self.recreate.push(format!("restartPolicy of container {name}"));
-            return;
-        }
         let place = || Place { list, name: name.clone() };
         let keys: BTreeSet<&String> = old.container.keys().chain(new.container.keys()).collect();
         for key in keys.into_iter().filter(|key| old.container.get(*key) != new.container.get(*key)) {

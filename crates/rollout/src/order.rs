@@ -140,6 +140,3 @@ fn spread<T: Copy>(pods: Vec<T>, is_one: impl Fn(&T) -> bool) -> Vec<T> {
 fn part<T>(list: &[T], groups: usize, group: usize) -> &[T] {
     &list[list.len() * group / groups..list.len() * (group + 1) / groups]
 }
-
-#[cfg(test)]
-mod tests;

@@ -47,6 +47,3 @@ pub fn plan(fleet: &Fleet<'_>) -> (Plan, Progress) {
     let progress: Progress = telling::progress(fleet, &roster, &gate, holds, actions.len());
     (Plan { actions }, progress)
 }
-
-#[cfg(test)]
-mod tests;

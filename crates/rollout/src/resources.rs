@@ -108,6 +108,3 @@ fn class(resources: &Value) -> Option<Class> {
         Class::Burstable
     })
 }
-
-#[cfg(test)]
-mod tests;

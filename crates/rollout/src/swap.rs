@@ -174,6 +174,3 @@ pub(crate) fn wants_events(pod: &Pod, given: &PodRevision, swap: Swap<'_>, now: 
     };
     is_silent && is_late && given.was.keys().filter_map(|name| pod.container(name)).any(|container| !runs(container))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,11 @@
-//! Pods that OpenKruise injected, and pods of which nothing is known but their images.
+//! Pods that `OpenKruise` injected, and pods of which nothing is known but their images.
 
 use pillion_api::{PodRevisions, Reason};
 use serde_json::json;
 
 use crate::scene::{NOBODY, Scene};
 
-/// A pod as OpenKruise leaves it: no record of ours, no list.
+/// A pod as `OpenKruise` leaves it: no record of ours, no list.
 fn foreign(scene: &mut Scene, number: usize) {
     let pod = &mut scene.pods[number];
     (pod.record, pod.revisions, pod.is_listed) = (None, PodRevisions::default(), false);

@@ -1,4 +1,4 @@
-//! Defects of OpenKruise that must not be ours, by the number or issue we know them by.
+//! Defects of `OpenKruise` that must not be ours, by the number or issue we know them by.
 
 use pillion_api::Reason;
 use serde_json::json;
@@ -51,7 +51,7 @@ fn k25_a_write_the_watch_never_shows_is_read_and_then_forgotten() {
     assert_eq!(scene.planned(), [1]);
 }
 
-/// OpenKruise waits for ever for a pod that was deleted while it was being updated.
+/// `OpenKruise` waits for ever for a pod that was deleted while it was being updated.
 #[test]
 fn openkruise_2253_a_pod_that_is_deleted_while_it_is_updated_holds_nothing() {
     let mut scene = Scene::new(3, json!({}));

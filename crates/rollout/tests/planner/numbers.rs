@@ -1,4 +1,4 @@
-//! How many pods are updated at a time: the numbers that OpenKruise's own tests expect, and those where ours are other ones.
+//! How many pods are updated at a time: the numbers that the tests of `OpenKruise` expect, and ours.
 
 use pillion_api::Reason;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Scenarios of OpenKruise's own tests, by their number in our list of them, as far as a planner decides them.
+//! Scenarios of `OpenKruise`'s own tests, by their number in our list of them, as far as a planner decides them.
 
 use pillion_api::Reason;
 use pillion_rollout::State;

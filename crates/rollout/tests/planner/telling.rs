@@ -23,11 +23,17 @@ fn what_does_not_end_by_itself_is_told_at_once() {
         ("InvalidImageName", Reason::ImageUnavailable),
         ("CreateContainerConfigError", Reason::ContainerFails),
         ("CreateContainerError", Reason::ContainerFails),
-        ("CrashLoopBackOff", Reason::ContainerFails),
     ] {
         assert_eq!(stalled(State::Waiting(waits_for.into()), 0).map(|it| it.0), Some(reason), "{waits_for}");
     }
     assert_eq!(stalled(State::Waiting("ContainerCreating".into()), 59), None);
+    // Of a crash the container must be another one than before: the old one may have crashed as well.
+    assert_eq!(stalled(State::Waiting("CrashLoopBackOff".into()), 59), None);
+    let mut scene = Scene::new(2, json!({"healthGate": {"maxUnhealthy": "100%"}}));
+    scene.write();
+    scene.done(1);
+    scene.stuck(1, State::Waiting("CrashLoopBackOff".into()));
+    assert_eq!(scene.progress().stalled.unwrap().reason, Reason::ContainerFails);
     assert_eq!(stalled(State::Terminated("Completed".into()), 59), None);
 }
 
