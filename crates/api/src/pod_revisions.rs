@@ -31,8 +31,8 @@ pub struct PodRevision {
     /// The one it was updated from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The containers that were changed, as they were then: restarts, and the end of the id. One that is still so runs
-    /// with its old image.
+    /// The containers that were changed, as they were then: restarts, the end of the id, and `again` where one did not run
+    /// well with what it had. One that is still so runs with its old image.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub was: BTreeMap<String, String>,
     /// A revision the pod was updated to, was not well with, and was brought back from.

@@ -333,9 +333,9 @@ reasons! {
     OutsideUpdateSelector "PL414" "Pods stay at their revision because they are not selected for the update."
         cause "`updateStrategy.selector` does not match their labels."
         cure "Remove the selector, or label the pods.";
-    JustUpdated "PL415" "Pods were updated a moment ago and are left alone for a few seconds."
+    JustUpdated "PL415" "Pods that were updated a moment ago, or do not run yet what they were given, are left alone."
         cause "A container that is changed back and forth within seconds is held back by its node."
-        cure "Nothing to do; they follow in a few seconds.";
+        cure "Nothing to do; they follow when they are done, or at the latest after a minute.";
     ImageUnavailable "PL416" "An image cannot be pulled."
         cause "The image does not exist, its registry cannot be reached, or the pod may not pull it."
         cure "Correct the image in the set, or mend the registry or the pull secret; the pods follow by themselves.";

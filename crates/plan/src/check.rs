@@ -205,17 +205,17 @@ impl<'g, 'a> Walk<'g, 'a> {
         }
     }
 
-    /// What is unavailable counts, whoever made it so. What is under way already, or not ready anyway, becomes no worse by
-    /// a write, but is in motion: of those, too, there are never more at a time.
+    /// For a ready pod all that is unavailable counts, whoever made it so. One that is not ready becomes no worse by a write,
+    /// but is in motion then: of those, too, there are never more at a time.
     fn availability(&mut self, update: &PodUpdate, facts: Facts<'_>) {
         let own = Tally::of(&facts, self.ground.newest);
         let in_the_way = |all: Tally| {
             let others = all.minus(own);
-            if facts.swaps_to.is_some() {
+            if facts.is_ready {
+                others.unavailable
+            } else if facts.swaps_to.is_some() {
                 let to_newest = others.swapping_to_newest;
                 if update.to == self.ground.newest { to_newest } else { others.swapping - to_newest }
-            } else if facts.is_ready {
-                others.unavailable
             } else {
                 others.swapping
             }

@@ -8,8 +8,9 @@
 //! - Until one pod runs the newest revision well, one pod at a time is tried: a ready one if the budget has room for it.
 //! - A ready pod is updated if fewer pods are unavailable than may be, whoever made them so: of the set, of its workload, and
 //!   of each `PodDisruptionBudget`. A pod that is not ready becomes no worse by it, so what counts for it are the pods that
-//!   are under way; and for one that is under way itself, those on the way to the same revision.
-//! - A pod that was updated a few seconds ago is left alone, unless what it was given has failed.
+//!   are under way; and for one that is not ready and under way itself, those on the way to the same revision: otherwise
+//!   pods that are stuck would keep each other from what mends them.
+//! - A pod that was updated a few seconds ago, or does not run yet what it was given, is left alone, unless that has failed.
 
 use pillion_plan::{Action, Plan};
 

@@ -3,6 +3,8 @@
 //! A pod's Ready, its observed generation and the image in its status do not tell: all of them can be as wanted while the
 //! old container still runs. Only another container, by its id or its restarts, that runs and is ready does.
 
+use std::cmp::Ordering;
+
 use jiff::{SignedDuration, Timestamp};
 use pillion_api::{PodRevision, Reason};
 
@@ -10,8 +12,13 @@ use crate::pod::{Container, Pod, State, Status};
 
 /// How long a pod has to run what it was given before it is said not to become ready.
 pub(crate) const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
-/// How long before its events are asked.
-const EVENTS_AFTER: SignedDuration = SignedDuration::from_secs(30);
+/// How long before its events are asked; and how long where something else waits to be given to it.
+const EVENTS_AFTER: [SignedDuration; 2] = [SignedDuration::from_secs(30), SignedDuration::from_secs(10)];
+
+/// How long a container that started in the second of a write may be one that was on its way before.
+const CERTAIN_AFTER: SignedDuration = SignedDuration::from_secs(15);
+/// Ends what is remembered of a container that was changed before it ran well with what it had.
+const AGAIN: &str = " again";
 
 /// What a container waits for when its image cannot be had.
 const NO_IMAGE: [&str; 6] = [
@@ -109,6 +116,7 @@ fn container_swap<'a>(
     match &status.state {
         State::Running(_) if is_mark_of(status, was) => quiet("still runs its old image"),
         State::Running(_) if !status.is_ready => quiet("is not ready"),
+        State::Running(since) if is_of_before(*since, was, given, now) => quiet("is not known to be the new one"),
         State::Running(since) => {
             // A startup probe makes a container ready for a moment before it says otherwise.
             let since = (*since).max(pod.ready_since.filter(|_| pod.is_ready));
@@ -118,17 +126,18 @@ fn container_swap<'a>(
             }
         }
         State::Waiting(reason) | State::Terminated(reason) => match lasting(reason) {
-            // It is still the one before that crashed.
-            Some(_) if **reason == *CRASH_LOOP && is_mark_of(status, was) => quiet("does not start"),
+            Some(_) if **reason == *CRASH_LOOP && !crashes(status, was, given, now) => quiet("does not start"),
             Some(kind) => failed(kind, reason),
             None => told.map_or_else(|| quiet("does not start"), |told| failed(told_reason(told), told)),
         },
     }
 }
 
-/// Whether a container ends again and again, and is not the one that is remembered so any more.
-pub(crate) fn crashes(status: &Status, was: &str) -> bool {
-    matches!(&status.state, State::Waiting(reason) if **reason == *CRASH_LOOP) && !is_mark_of(status, was)
+/// Whether a container ends again and again that comes of what was given last, and not of what was there before.
+pub(crate) fn crashes(status: &Status, was: &str, given: &PodRevision, now: Timestamp) -> bool {
+    matches!(&status.state, State::Waiting(reason) if **reason == *CRASH_LOOP)
+        && !is_mark_of(status, was)
+        && !is_of_before(None, was, given, now)
 }
 
 impl Status {
@@ -155,19 +164,41 @@ fn told_reason(told: &str) -> Reason {
     if is_about_image { Reason::ImageUnavailable } else { Reason::ContainerFails }
 }
 
+/// What is remembered of a container that is about to be changed. One that is moving, because it does not run well with what
+/// it has, may be another one in the next moment without what it is given now.
+pub(crate) fn mark(status: Option<&Status>, is_moving: bool) -> String {
+    // One that never ran has no id; any id is another one.
+    let mark = status.map_or_else(|| "0 ".to_owned(), Status::mark);
+    if is_moving { mark + AGAIN } else { mark }
+}
+
 /// Whether a container is still the one that was remembered; without allocating what [`Status::mark`] would.
 fn is_mark_of(status: &Status, was: &str) -> bool {
+    let was = was.strip_suffix(AGAIN).unwrap_or(was);
     was.split_once(' ').is_some_and(|(restarts, id)| *id == *status.id && restarts.parse() == Ok(status.restarts))
 }
 
+/// Whether a container may come of what was there before the last write. One that started later does not. One that started
+/// in the same second, or earlier by the clock of its node, which may be wrong, does not when there was time enough.
+fn is_of_before(started: Option<Timestamp>, was: &str, given: &PodRevision, now: Timestamp) -> bool {
+    let Some(since) = given.since.filter(|_| was.ends_with(AGAIN)) else { return false };
+    let time_enough = match started.map(|started| started.as_second().cmp(&since)) {
+        Some(Ordering::Greater) => return false,
+        Some(Ordering::Equal) => CERTAIN_AFTER,
+        Some(Ordering::Less) | None => PATIENCE,
+    };
+    now.as_second() - since < time_enough.as_secs()
+}
+
 /// Whether nothing that is at hand tells why a pod is not done, and it is time to ask its events.
-pub(crate) fn wants_events(pod: &Pod, given: &PodRevision, swap: Swap<'_>, now: Timestamp) -> bool {
+pub(crate) fn wants_events(pod: &Pod, given: &PodRevision, swap: Swap<'_>, newest: &str, now: Timestamp) -> bool {
     let is_silent = match swap {
         Swap::UnderWay => true,
         Swap::Failed(trouble) => trouble.reason == Reason::UpdateUnready,
         Swap::Done | Swap::Settling(_) => false,
     };
-    let is_late = given.since.is_some_and(|since| now.as_second() - since >= EVENTS_AFTER.as_secs());
+    let patience = EVENTS_AFTER[usize::from(given.is != newest)].as_secs();
+    let is_late = given.since.is_some_and(|since| now.as_second() - since >= patience);
     // One that runs is late by its probe or by its old container, of which events tell nothing that ends it.
     let runs = |container: &Container| {
         container.status.as_ref().is_some_and(|status| matches!(status.state, State::Running(_)))

@@ -88,10 +88,14 @@ fn unready_pods_go_within_the_same_number_and_do_not_stand_in_their_own_way() {
     let unready = with(|it| it.pods.values_mut().for_each(|pod| pod.is_ready = false));
     assert_eq!(broken(&unready, &["0", "1", "2"].map(update)), NONE);
     assert_eq!(broken(&unready, &["0", "1", "2", "3"].map(update)), [Rule::Availability, Rule::WorkloadAvailability]);
-    let all_on_the_way = |to| with(|it| it.pods.values_mut().for_each(|pod| pod.swaps_to = Some(to)));
+    let all_on_the_way =
+        |to| with(|it| it.pods.values_mut().for_each(|pod| (pod.is_ready, pod.swaps_to) = (false, Some(to))));
     assert_eq!(broken(&all_on_the_way("mesh-0"), &["0", "1", "2"].map(update)), NONE);
     assert_eq!(broken(&all_on_the_way("mesh-0"), &["0", "1", "2", "3"].map(update)).len(), 2);
     assert_eq!(broken(&all_on_the_way("mesh-2"), &[update("0")]).len(), 2);
+    // One that is on the way and still ready may serve as well as any other.
+    let ready = with(|it| it.pods.values_mut().for_each(|pod| pod.swaps_to = Some("mesh-0")));
+    assert_eq!(broken(&ready, &[update("0")]), [Rule::Availability, Rule::WorkloadAvailability]);
 }
 
 #[test]

@@ -48,12 +48,12 @@ struct Share {
 impl Share {
     fn has_room_for(&self, member: &Member<'_>, direction: Direction, newest: &str) -> bool {
         let is_under_way = !member.swap.is_done();
-        let others = if is_under_way {
+        let others = if member.pod.is_ready {
+            self.unavailable - usize::from(is_under_way)
+        } else if is_under_way {
             let goes_there = member.has(newest) == (direction == Direction::Newest);
             let there = if direction == Direction::Newest { self.to_newest } else { self.elsewhere };
             there - usize::from(goes_there)
-        } else if member.pod.is_ready {
-            self.unavailable
         } else {
             self.to_newest + self.elsewhere
         };

@@ -61,7 +61,7 @@ fn is_unhealthy(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> 
     let is_bad = |name: &str, was: Option<&String>| {
         let Some(container) = member.pod.container(name) else { return false };
         let Some(status) = &container.status else { return is_late };
-        (is_late && !status.is_running_and_ready()) || crashes(status, was.map_or("", |was| was))
+        (is_late && !status.is_running_and_ready()) || crashes(status, was.map_or("", |was| was), given, fleet.now)
     };
     if given.was.is_empty() {
         // Only resources were changed, and the record does not tell of which.

@@ -113,7 +113,7 @@ fn held_by_itself(fleet: &Fleet<'_>, member: &Member<'_>) -> Option<Reason> {
         Some(Reason::NamespaceExcluded)
     } else if selector.is_some_and(|selector| !selector.matches(|key| member.pod.label(key))) {
         Some(Reason::OutsideUpdateSelector)
-    } else if member.is_unseen || (is_recent(fleet, member) && !write::has_failed(member)) {
+    } else if member.is_unseen || !(write::has_failed(member) || (member.swap.is_done() && !is_recent(fleet, member))) {
         Some(Reason::JustUpdated)
     } else {
         None

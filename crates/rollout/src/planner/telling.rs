@@ -40,7 +40,9 @@ pub(super) fn progress<'a>(
             holds.one(Reason::NeedsRecreate, By::Obstacle(obstacle), member);
         }
         if let Some(given) = member.given.filter(|given| !given.was.is_empty()) {
-            if progress.ask_events.len() < MOST_ASKED && wants_events(member.pod, given, member.swap, fleet.now) {
+            if progress.ask_events.len() < MOST_ASKED
+                && wants_events(member.pod, given, member.swap, &fleet.set.revision, fleet.now)
+            {
                 progress.ask_events.push(member.pod.uid.clone());
             }
             wake(&mut progress.wake_at, member, given.since, fleet.now);
@@ -92,7 +94,7 @@ fn wake(wake_at: &mut Option<Timestamp>, member: &Member<'_>, since: Option<i64>
     if member.swap.is_done() && !is_waiting {
         return;
     }
-    for seconds in [LEFT_ALONE_SECONDS, 30, 60] {
+    for seconds in [LEFT_ALONE_SECONDS, 15, 30, 60] {
         if let Some(time) = since.and_then(|since| Timestamp::from_second(since + seconds).ok()) {
             at(time);
         }
@@ -198,7 +200,7 @@ fn why(fleet: &Fleet<'_>, roster: &Roster<'_>, reason: Reason, by: By) -> String
             }
             Reason::OutsideUpdateSelector => "updateStrategy.selector does not select them".to_owned(),
             Reason::ProbeUnfinished => format!("one pod is tried with {} first", fleet.set.revision),
-            Reason::JustUpdated => "they were updated a few seconds ago".to_owned(),
+            Reason::JustUpdated => "they were updated a moment ago, or do not run yet what they were given".to_owned(),
             Reason::NamespaceExcluded => "nothing is changed in their namespace".to_owned(),
             _ => reason.title().to_owned(),
         },

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::roster::Member;
 use crate::difference::{Difference, lasting};
 use crate::fleet::Fleet;
-use crate::pod::{Container, Pod};
+use crate::pod::{Container, Pod, Status};
 use crate::resources;
-use crate::swap::Swap;
+use crate::swap::{Swap, mark};
 
 /// What has to be changed in pods of one revision.
 pub(super) enum Change {
@@ -72,7 +72,7 @@ pub(super) fn update(
     let entry = PodRevision {
         is: to.0.to_owned(),
         since: Some(fleet.now.as_second()),
-        from: came_from(member, to.0).map(str::to_owned),
+        from: came_from(member, to.0, &images).map(str::to_owned),
         was: marks(member, &images),
         failed: failed.map(str::to_owned),
     };
@@ -94,10 +94,10 @@ pub(super) fn update(
 }
 
 /// The last revision the pod was well with, as far as that is known.
-fn came_from<'a>(member: &Member<'a>, to: &str) -> Option<&'a str> {
+fn came_from<'a>(member: &Member<'a>, to: &str, images: &[ImageChange]) -> Option<&'a str> {
     let given = member.given?;
-    let earlier = given.from.as_deref().filter(|from| !member.swap.is_done() && *from != to);
-    Some(earlier.unwrap_or(&given.is))
+    let is_well = member.swap.is_done() && images.iter().all(|change| runs_well(member.pod, &change.name));
+    if is_well { Some(&given.is) } else { given.from.as_deref().filter(|from| *from != to) }
 }
 
 /// How the containers are now that will not be so when the pod is done; those that were not done before stay among them.
@@ -106,10 +106,14 @@ fn marks(member: &Member<'_>, images: &[ImageChange]) -> BTreeMap<String, String
     let mut marks: BTreeMap<String, String> = unfinished.map(|(name, was)| (name.clone(), was.clone())).collect();
     for change in images {
         let status = member.pod.container(&change.name).and_then(|container| container.status.as_ref());
-        // One that never ran has no id; any id is another one.
-        marks.insert(change.name.clone(), status.map_or_else(|| "0 ".to_owned(), crate::pod::Status::mark));
+        let is_moving = marks.contains_key(&change.name) || !runs_well(member.pod, &change.name);
+        marks.insert(change.name.clone(), mark(status, is_moving));
     }
     marks
+}
+
+fn runs_well(pod: &Pod, name: &str) -> bool {
+    pod.container(name).and_then(|it| it.status.as_ref()).is_some_and(Status::is_running_and_ready)
 }
 
 fn by_change(pod: &Pod, images: &BTreeMap<String, String>) -> Vec<ImageChange> {

@@ -155,6 +155,7 @@ fn what_is_stuck_on_the_way_elsewhere_does_not_keep_out_what_mends_it() {
     assert_eq!(scene.planned().len(), 3, "three on the way to the new one, whatever is stuck");
     assert_eq!(scene.write(), [4, 3, 2]);
     assert_eq!(scene.planned(), NOBODY, "that they crash is still of the one before, and closes no gate");
+    scene.seconds_pass(1);
     scene.done(4);
     assert_eq!(scene.planned(), [1]);
 }

@@ -51,8 +51,9 @@ fn scenario_13_another_change_waits_for_new_pods_and_an_image_then_updates_only_
 #[test]
 fn scenario_15_pause_holds_and_unpause_finishes() {
     let mut scene = Scene::new(4, json!({"maxUnavailable": 2, "probe": false}));
-    let first = scene.write();
-    first.iter().for_each(|number| scene.done(*number));
+    for number in scene.write() {
+        scene.done(number);
+    }
     scene.strategy("paused", json!(true));
     scene.seconds_pass(100);
     let (plan, progress) = scene.plan();

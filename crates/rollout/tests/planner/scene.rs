@@ -41,7 +41,8 @@ pub(crate) fn set(image: &str, strategy: Value) -> Value {
 
 fn meaning(object: &Value) -> Meaning {
     let review = review(object);
-    review.meaning.unwrap_or_else(|| panic!("{:?}", review.problems))
+    assert!(review.meaning.is_some(), "{:?}", review.problems);
+    review.meaning.unwrap()
 }
 
 impl Scene {
@@ -253,15 +254,17 @@ impl Scene {
     /// Writes, lets nodes finish and the time pass, until nothing is written any more; how many pods at a time.
     pub(crate) fn run(&mut self) -> Vec<usize> {
         let mut waves = Vec::new();
-        for _ in 0..1000 {
+        loop {
+            assert!(waves.len() < 1000, "the update does not end");
             let written = self.write();
             if written.is_empty() {
                 return waves;
             }
-            written.iter().for_each(|number| self.done(*number));
-            waves.push(written.len());
             self.seconds_pass(1);
+            for number in &written {
+                self.done(*number);
+            }
+            waves.push(written.len());
         }
-        panic!("the update does not end");
     }
 }
