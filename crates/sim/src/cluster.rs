@@ -14,9 +14,12 @@ use crate::node::{Habits, NodeContainer};
 pub struct Cluster {
     now: i64,
     pods: BTreeMap<String, RealPod>,
-    /// Every state of every pod that was stored, with the second; `None` when it was deleted.
-    stored: BTreeMap<String, Vec<(i64, Option<Arc<Value>>)>>,
+    /// Every state of every pod that was stored.
+    stored: BTreeMap<String, Vec<Stored>>,
 }
+
+/// What was stored at a second; `None` when the pod was deleted.
+type Stored = (i64, Option<Arc<Value>>);
 
 #[derive(Clone, Debug)]
 struct RealPod {
@@ -134,7 +137,7 @@ impl Cluster {
 
     /// The pods as they were stored at a second: what a watch shows that is so far behind. By uid.
     pub fn seen(&self, at: i64) -> BTreeMap<String, Arc<Value>> {
-        let last = |states: &[(i64, Option<Arc<Value>>)]| {
+        let last = |states: &[Stored]| {
             states.iter().rev().find(|(second, _)| *second <= at).and_then(|(_, state)| state.clone())
         };
         self.stored.iter().filter_map(|(uid, states)| Some((uid.clone(), last(states)?))).collect()
