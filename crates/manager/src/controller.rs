@@ -36,6 +36,7 @@ use crate::switch::Switch;
 use crate::view::View;
 
 mod blast;
+mod ledgers;
 mod metrics;
 mod news;
 mod observed;

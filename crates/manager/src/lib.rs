@@ -11,9 +11,11 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod chance;
 pub mod controller;
 pub mod events;
 mod gates;
+mod ledger_shelf;
 pub mod names;
 mod run;
 mod settings;
