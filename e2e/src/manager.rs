@@ -38,18 +38,20 @@ impl Manager {
         for crd in [pillion_api::sidecar_set_crd(), pillion_api::injection_ledger_crd()] {
             apply(client, "e2e", &crd).await?;
         }
-        until("SidecarSets to be served", PATIENCE, || async {
-            let request = http::Request::get("/apis/apps.kruise.io/v1alpha1/sidecarsets").body(Vec::new());
-            let answer = client.request_text(request.map_err(|error| pillion_testbed::Error::Lacking {
-                what: error.to_string(),
-                way_out: "mend the test",
-            })?);
-            Ok(match answer.await {
-                Ok(_) => Look::Done(()),
-                Err(error) => Look::NotYet(error.to_string()),
+        for path in ["/apis/apps.kruise.io/v1alpha1/sidecarsets", "/apis/pillion.dev/v1alpha1/injectionledgers"] {
+            until(&format!("{path} to be served"), PATIENCE, || async {
+                let request = http::Request::get(path).body(Vec::new());
+                let answer = client.request_text(request.map_err(|error| pillion_testbed::Error::Lacking {
+                    what: error.to_string(),
+                    way_out: "mend the test",
+                })?);
+                Ok(match answer.await {
+                    Ok(_) => Look::Done(()),
+                    Err(error) => Look::NotYet(error.to_string()),
+                })
             })
-        })
-        .await?;
+            .await?;
+        }
         Ok(())
     }
 

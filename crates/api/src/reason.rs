@@ -290,6 +290,9 @@ reasons! {
     RecordTruncated "PL353" "The record of decisions on the pod is shortened."
         cause "So many sets matched that the record would be above its cap."
         cure "Use `pillion why`, which evaluates again.";
+    LedgerUnavailable "PL354" "The pod got the pinned revision because the proportion could not be counted."
+        cause "The ledger of the set was not there yet, or could not be written within half a second."
+        cure "Nothing to do where it is rare; else see that a controller leads and that the API server answers.";
 
     UpToDate "PL401" "All pods have the newest revision."
         cause "Nothing is left to be updated."

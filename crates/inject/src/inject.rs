@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::apply::{Changes, apply};
 use crate::claims::Claims;
-use crate::decision::{Decision, Outcome, Verdict};
+use crate::decision::{Decision, Outcome, Verdict, Warning};
 use crate::evaluate::{Additions, Question, Refusal, sidecars};
 use crate::marks;
 use crate::namespace::Namespace;
@@ -24,6 +24,8 @@ pub struct Candidate<'a> {
     pub choice: Choice<'a>,
     /// The reservation by which it was chosen, if it was by one.
     pub reservation: Option<&'a str>,
+    /// Why it was chosen without one, where it should have been by one.
+    pub trouble: Option<&'a str>,
 }
 
 /// Which revision of a set a pod is to get.
@@ -50,7 +52,7 @@ pub enum Choice<'a> {
 impl<'a> Candidate<'a> {
     /// A set as it stands.
     pub fn latest(set: &'a Meaning) -> Self {
-        Self { set, choice: Choice::Latest, reservation: None }
+        Self { set, choice: Choice::Latest, reservation: None, trouble: None }
     }
 
     /// The name of the revision.
@@ -298,7 +300,11 @@ impl<'a, 'p> Review<'a, 'p> {
         } else {
             (Outcome::Applied, Reason::Injected, "the selectors match".to_owned())
         };
-        let (sizes, warnings) = (std::mem::take(&mut additions.sizes), std::mem::take(&mut additions.warnings));
+        let (sizes, mut warnings) = (std::mem::take(&mut additions.sizes), std::mem::take(&mut additions.warnings));
+        if let Some(trouble) = candidate.trouble {
+            let message = format!("the pod gets revision {}: {trouble}", candidate.revision());
+            warnings.push(Warning { reason: Reason::LedgerUnavailable, message });
+        }
         // Where the whole installation observes, a set stands in the way of others as it will when all of them inject.
         if set.mode != SetMode::Observe {
             self.claims.claim(set, template, additions.mounts.clone());

@@ -27,7 +27,7 @@ fn it_is_compact_and_says_everything() {
     let pod = pod(json!({"containers": [with("app", json!({"resources": resources(["", ""], ["400m", ""])}))]}));
     let choice = Choice::Revision { name: "mesh-5d8c", template: &mesh.template };
     let candidates = [
-        Candidate { set: &mesh, choice, reservation: Some("r-7") },
+        Candidate { choice, reservation: Some("r-7"), ..Candidate::latest(&mesh) },
         Candidate::latest(&clash),
         Candidate::latest(&logs),
     ];
@@ -45,6 +45,18 @@ fn it_is_compact_and_says_everything() {
         record.sets.iter().map(|(name, entry)| (name.as_str(), entry.code.as_str())).collect();
     assert_eq!(codes, [("clash", "PL306"), ("logs", "PL204"), ("mesh", "PL201")]);
     assert_eq!((record.sets["mesh"].reservation.as_deref(), record.cut), (Some("r-7"), 0));
+}
+
+#[test]
+fn a_revision_that_was_not_counted_is_told() {
+    let mesh = plain_set("mesh", "proxy");
+    let pod = one_app();
+    let choice = Choice::Revision { name: "mesh-5d8c", template: &mesh.template };
+    let candidates = [Candidate { choice, trouble: Some("others were faster"), ..Candidate::latest(&mesh) }];
+    let decision = ask_for(&Namespace::named("shop"), &pod, &candidates, Installation::default());
+    let warnings: Vec<_> = decision.verdicts[0].warnings.iter().map(|it| (it.reason, it.message.as_str())).collect();
+    assert_eq!(warnings, [(Reason::LedgerUnavailable, "the pod gets revision mesh-5d8c: others were faster")]);
+    assert_eq!(text(&decision.pod.unwrap()), r#"{"v":1,"sets":{"mesh":{"code":"PL201","warnings":["PL354"]}}}"#);
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
     Ok(Part { name: name.to_owned(), log: site.logs.join(format!("{name}.log")), ..part })
 }
 
-/// Whole bodies of writes to pods, since later checks replay them; the rest by name.
+/// Whole bodies of writes to pods and to what they are counted by, since later checks replay them; the rest by name.
 fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
@@ -100,7 +100,8 @@ fn audit_policy() -> Value {
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "None", "verbs": ["get", "list", "watch"]},
             {"level": "RequestResponse", "resources": [{"group": "", "resources": [
-                "pods", "pods/status", "pods/resize", "pods/eviction", "pods/binding"]}]},
+                "pods", "pods/status", "pods/resize", "pods/eviction", "pods/binding"]},
+                {"group": "pillion.dev", "resources": ["injectionledgers"]}]},
             {"level": "Metadata"},
         ],
     })
