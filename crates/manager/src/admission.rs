@@ -1,11 +1,13 @@
 //! From the bytes of an `AdmissionReview` to the bytes of its answer, with no cluster in sight.
 //!
 //! - [`Request`] and [`Response`]: what comes in and goes out.
-//! - [`pods::review`]: what becomes of a pod.
+//! - [`pods::begin`]: what becomes of a pod; where a ledger must be asked first, [`Ask`] and [`Reservation`].
 //! - [`sets::review`]: what is to be said about a set.
 
 pub mod pods;
+mod reservation;
 mod review;
 pub mod sets;
 
+pub use reservation::{Ask, Reservation};
 pub use review::{Request, Response, Unreadable};

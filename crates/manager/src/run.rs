@@ -53,6 +53,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     if settings.roles.contains(&Role::Webhook) {
         let webhook = webhook::Webhook {
             client: &client,
+            ledger_client: &evictor,
             settings: &settings,
             gates: &gates,
             view: &view,

@@ -31,6 +31,8 @@ pub struct View {
     set_objects: Store<Arc<Value>>,
     namespaces: Store<Arc<Namespace>>,
     revisions: Store<Arc<Revision>>,
+    /// How many pods each set matches, by its status. It changes often, and compiles nothing.
+    matched: Arc<ArcSwap<BTreeMap<String, usize>>>,
     client: Client,
 }
 
@@ -76,7 +78,12 @@ impl View {
         let selection = Selection { freshness: Freshness::Any, ..Selection::default() };
         let kind = ApiResource::erase::<SidecarSet>(&());
         let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
-        let (set_objects, sets_driver) = watch("sidecarsets", api, selection.clone(), metrics, as_written);
+        let matched = Arc::new(ArcSwap::from_pointee(BTreeMap::new()));
+        let counts = Arc::clone(&matched);
+        let (set_objects, sets_driver) = watch("sidecarsets", api, selection.clone(), metrics, move |set| {
+            take_in_count(&counts, &set);
+            as_written(set)
+        });
         let api = Api::<ControllerRevision>::namespaced(client.clone(), namespace);
         let ours = Selection { labels: Some(SET_UID_LABEL.to_owned()), ..selection.clone() };
         let (revisions, revisions_driver) = watch("revisions", api, ours, metrics, compiled);
@@ -91,6 +98,7 @@ impl View {
             set_objects,
             namespaces,
             revisions,
+            matched,
             client: client.clone(),
         };
         let indexing = view.clone();
@@ -108,6 +116,11 @@ impl View {
     /// All sets, and what is to be said about them.
     pub fn known(&self) -> Arc<Known> {
         self.known.load_full()
+    }
+
+    /// How many pods sets match, as far as their statuses tell.
+    pub fn matched_pods(&self) -> Arc<BTreeMap<String, usize>> {
+        self.matched.load_full()
     }
 
     /// A set in the words of its user.
@@ -235,6 +248,23 @@ impl Judged {
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
         Self { uid, generation: metadata["generation"].as_i64().unwrap_or_default(), problem }
     }
+}
+
+fn take_in_count(counts: &ArcSwap<BTreeMap<String, usize>>, set: &DynamicObject) {
+    let name = set.metadata.name.as_deref().unwrap_or_default();
+    let count = set.data.pointer("/status/matchedPods").and_then(Value::as_u64);
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    if counts.load().get(name).copied() == count {
+        return;
+    }
+    counts.rcu(|before| {
+        let mut next = BTreeMap::clone(before);
+        match count {
+            Some(count) => next.insert(name.to_owned(), count),
+            None => next.remove(name),
+        };
+        next
+    });
 }
 
 /// A set in the words of its user: what others wrote into it, and changes often, is not kept.

@@ -19,6 +19,15 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw(pub u32);
 
+impl Draw {
+    /// The draw for another set: as likely to be anything, and another one for each.
+    #[must_use]
+    pub fn another(self, at: usize) -> Self {
+        let step = u32::try_from(at).unwrap_or_default().wrapping_mul(0x9E37_79B9);
+        Self(self.0.wrapping_add(step))
+    }
+}
+
 /// Which revision a pod with these labels gets. Whether injection is paused is not asked here.
 pub fn choose<'l>(set: &Meaning, label: impl Fn(&str) -> Option<&'l str>) -> Choice {
     let Some(pin) = &set.injection.pin else { return Choice::Latest };

@@ -1,10 +1,16 @@
 //! What becomes of a pod that is about to be created.
 
-use pillion_api::{Meaning, PodRevision, Reason};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pillion_api::{Meaning, PodRevision, Proportion, Reason};
 use pillion_inject::{Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Verdict, inject};
+use pillion_rollout::choice::{Choice as ByRule, Draw, choose, draws_pinned};
 use pillion_rollout::history::Pinned;
+use pillion_rollout::ledger::Member;
 use serde_json::Value;
 
+use super::reservation::{Ask, Reservation};
 use super::review::{Request, Response, Unreadable};
 use crate::view::Known;
 
@@ -17,6 +23,10 @@ pub struct Question<'a> {
     pub namespace: &'a Namespace,
     /// What holds for all pods.
     pub installation: Installation<'a>,
+    /// How many pods each set matched when it was last told, for those that draw.
+    pub matched: &'a BTreeMap<String, usize>,
+    /// What is drawn for this pod.
+    pub draw: Draw,
 }
 
 /// The answer, and what is counted and told of it.
@@ -70,37 +80,161 @@ pub fn is_creation(request: &Request<'_>) -> bool {
     request.operation == "CREATE" && request.is_about("", "pods")
 }
 
-/// Decides about the pod of a request.
-pub fn review(request: &Request<'_>, question: Question<'_>) -> Result<Answer, Unreadable> {
+/// A review, as far as it is decided without a ledger.
+pub enum Begun<'a> {
+    /// Nothing is to be counted.
+    Done(Answer),
+    /// Revisions are to be reserved first.
+    Asking(Asking<'a>),
+}
+
+/// A review that waits for reservations.
+pub struct Asking<'a> {
+    question: Question<'a>,
+    pod: Value,
+    plans: Vec<Plan<'a>>,
+    asks: Vec<Ask>,
+}
+
+/// What a pod is to get of one set.
+struct Plan<'a> {
+    candidate: Candidate<'a>,
+    /// Whether it says itself that it was given this revision before.
+    is_said: bool,
+    /// Whether a ledger decides; the candidate is the pinned revision until it has.
+    is_counted: bool,
+}
+
+/// Decides about the pod of a request, as far as no ledger is needed.
+pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<'a>, Unreadable> {
     let object = request.object()?;
     let head = PodHead::parse(object.as_bytes())?;
     let sets = question.known.sets.of_pod(&head, question.namespace);
     if sets.is_empty() && !head.is_marked() {
-        return Ok(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None });
+        return Ok(Begun::Done(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None }));
     }
     let pod: Value = serde_json::from_str(object)?;
-    let given = head.revisions();
-    let candidates = sets.iter().map(|set| candidate(question.known, set, given.of(&set.name)));
-    let decision = inject(&pod, question.namespace, candidates, question.installation);
-    Ok(answer(&pod, &decision))
+    let said = head.revisions();
+    let planned = |(at, set): (usize, &&'a Arc<Meaning>)| match said.of(&set.name) {
+        Some(said) => Plan::said(question.known, set, said).unwrap_or_else(|| Plan::new(question, set, at, &head)),
+        None => Plan::new(question, set, at, &head),
+    };
+    let mut plans: Vec<Plan<'a>> = sets.iter().enumerate().map(planned).collect();
+    let mut decision = decide(&pod, question, &plans);
+    // What a pod says of itself is true only of sidecars that are there.
+    let is_kept = |set: &str| outcome(&decision, set) == Some(Outcome::Kept);
+    let lies: Vec<usize> =
+        (0..plans.len()).filter(|at| plans[*at].is_said && !is_kept(&plans[*at].candidate.set.name)).collect();
+    if !lies.is_empty() {
+        for at in lies {
+            plans[at] = Plan::new(question, plans[at].candidate.set, at, &head);
+        }
+        decision = decide(&pod, question, &plans);
+    }
+    let is_asked =
+        |plan: &&Plan<'_>| plan.is_counted && outcome(&decision, &plan.candidate.set.name) == Some(Outcome::Applied);
+    let asked = plans.iter().filter(is_asked).filter(|_| !decision.is_refused());
+    let asks: Vec<Ask> = asked.map(|plan| ask(question, &pod, &plan.candidate)).collect();
+    if asks.is_empty() {
+        return Ok(Begun::Done(answer(&pod, &decision)));
+    }
+    Ok(Begun::Asking(Asking { question, pod, plans, asks }))
 }
 
-/// The revision of a set that a pod gets. One that is asked for is never replaced by another in silence.
-fn candidate<'a>(known: &'a Known, set: &'a Meaning, given: Option<&PodRevision>) -> Candidate<'a> {
-    // What a pod was given when it was reviewed before, it has.
-    if let Some(given) = given {
-        let before = known.revisions_of(&set.name).find(|revision| revision.name == given.is);
-        if let Some((revision, template)) = before.and_then(|it| Some((it, it.template.as_ref()?))) {
-            return Candidate { choice: Choice::Revision { name: &revision.name, template }, ..Candidate::latest(set) };
+impl Asking<'_> {
+    /// What ledgers are to be asked; one of each set at most.
+    pub fn asks(&self) -> &[Ask] {
+        &self.asks
+    }
+
+    /// The answer with what was reserved, by set.
+    pub fn finish(&self, reservations: &BTreeMap<String, Reservation>) -> Answer {
+        let plans = self.plans.iter().map(|plan| {
+            let reserved = reservations.get(&plan.candidate.set.name).filter(|_| plan.is_counted);
+            let mut candidate = plan.candidate;
+            if let Some(reserved) = reserved {
+                candidate.choice = if reserved.is_newest { Choice::Latest } else { candidate.choice };
+                candidate.reservation = reserved.id.as_deref();
+                candidate.trouble = reserved.trouble.as_deref();
+            }
+            Plan { candidate, ..*plan }
+        });
+        let plans: Vec<Plan<'_>> = plans.collect();
+        answer(&self.pod, &decide(&self.pod, self.question, &plans))
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// What a pod was given when it was reviewed before, it has.
+    fn said(known: &'a Known, set: &'a Meaning, said: &PodRevision) -> Option<Self> {
+        let candidate = if said.is == set.revision {
+            Candidate::latest(set)
+        } else {
+            let revision = known.revisions_of(&set.name).find(|revision| revision.name == said.is)?;
+            let choice = Choice::Revision { name: &revision.name, template: revision.template.as_ref()? };
+            Candidate { choice, ..Candidate::latest(set) }
+        };
+        Some(Self { candidate, is_said: true, is_counted: false })
+    }
+
+    /// The revision of a set that a pod gets. One that is asked for is never replaced by another in silence.
+    fn new(question: Question<'a>, set: &'a Meaning, at: usize, head: &PodHead<'_>) -> Self {
+        let label = |key: &str| head.labels().iter().find(|(own, _)| own == key).map(|(_, value)| &**value);
+        let pinned = match question.known.pinned(set) {
+            Pinned::Nothing | Pinned::Newest => return Self::of(Candidate::latest(set)),
+            Pinned::Stored(revision, template) => Choice::Revision { name: &revision.name, template },
+            Pinned::Missing(name) => Choice::Unavailable { name, reason: Reason::RevisionMissing },
+            Pinned::Foreign(name) => Choice::Unavailable { name, reason: Reason::RevisionOfAnotherSet },
+        };
+        let pinned = Candidate { choice: pinned, ..Candidate::latest(set) };
+        match (choose(set, label), set.injection.proportion) {
+            // A pin to what is not there stops pods that would not have got it, too: it is a mistake in the set.
+            (ByRule::Latest, _) if !matches!(pinned.choice, Choice::Unavailable { .. }) => {
+                Self::of(Candidate::latest(set))
+            }
+            (ByRule::Latest | ByRule::Pinned, _) => Self::of(pinned),
+            (ByRule::InProportion, Proportion::Exact) => Self { is_counted: true, ..Self::of(pinned) },
+            (ByRule::InProportion, Proportion::Random) => {
+                let matched = question.matched.get(&set.name).copied();
+                let is_pinned = draws_pinned(set.update.partition, matched, question.draw.another(at));
+                // Never silently the newest, where the other is gone.
+                let is_pinned = is_pinned || matches!(pinned.choice, Choice::Unavailable { .. });
+                Self::of(if is_pinned { pinned } else { Candidate::latest(set) })
+            }
         }
     }
-    let choice = match known.pinned(set) {
-        Pinned::Nothing | Pinned::Newest => Choice::Latest,
-        Pinned::Stored(revision, template) => Choice::Revision { name: &revision.name, template },
-        Pinned::Missing(name) => Choice::Unavailable { name, reason: Reason::RevisionMissing },
-        Pinned::Foreign(name) => Choice::Unavailable { name, reason: Reason::RevisionOfAnotherSet },
-    };
-    Candidate { choice, ..Candidate::latest(set) }
+
+    fn of(candidate: Candidate<'a>) -> Self {
+        Self { candidate, is_said: false, is_counted: false }
+    }
+}
+
+fn decide<'p>(pod: &'p Value, question: Question<'_>, plans: &[Plan<'p>]) -> Decision<'p> {
+    let candidates = plans.iter().map(|plan| plan.candidate);
+    inject(pod, question.namespace, candidates, question.installation)
+}
+
+fn outcome(decision: &Decision<'_>, set: &str) -> Option<Outcome> {
+    decision.verdicts.iter().find(|verdict| verdict.set == set).map(|verdict| verdict.outcome)
+}
+
+fn ask(question: Question<'_>, pod: &Value, pinned: &Candidate<'_>) -> Ask {
+    let set = pinned.set;
+    let metadata = &pod["metadata"];
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner["controller"] == true);
+    let member = owner.and_then(|owner| {
+        let (kind, owner, name) = (owner["kind"].as_str()?, owner["name"].as_str()?, metadata["name"].as_str()?);
+        Member::read(&question.namespace.name, kind, owner, name)
+    });
+    Ask {
+        set: set.name.clone(),
+        set_uid: question.known.judged.get(&set.name).map(|judged| judged.uid.clone()).unwrap_or_default(),
+        newest: set.revision.clone(),
+        pinned: pinned.revision().to_owned(),
+        partition: set.update.partition,
+        member: member.map(|member| (member.namespace.to_owned(), member.name.to_owned(), member.ordinal)),
+    }
 }
 
 fn answer(pod: &Value, decision: &Decision<'_>) -> Answer {

@@ -3,6 +3,7 @@
 //! What is no review is answered 400, and what cannot be answered 500: the API server then does what the registration
 //! says, fails open or closed.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response as HttpResponse};
 use axum::routing::post;
+use futures::future::join_all;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use pillion_api::SetMode;
@@ -23,12 +25,13 @@ use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
 use super::events::RefusalEvents;
+use super::ledgers::Ledgers;
 use super::metrics::{About, AdmissionMetrics, Answered};
-use crate::admission::pods::{self, Answer, Question};
-use crate::admission::{Request, Response, Unreadable, sets};
-use crate::names;
+use crate::admission::pods::{self, Answer, Begun, Question};
+use crate::admission::{Ask, Request, Reservation, Response, Unreadable, sets};
 use crate::switch::Switch;
 use crate::view::{LookupError, View};
+use crate::{chance, names};
 
 /// A review of a pod this large takes milliseconds. Pods of people are a tenth of it.
 const LARGE: usize = 256 << 10;
@@ -40,6 +43,7 @@ pub struct Handlers {
     pub(super) switch: Switch,
     pub(super) metrics: AdmissionMetrics,
     pub(super) events: RefusalEvents,
+    pub(super) ledgers: Ledgers,
     pub(super) mode: SetMode,
     pub(super) namespace: Arc<str>,
     /// Large pods go one after the other, so that those of normal size have the other cores.
@@ -95,8 +99,15 @@ impl Handlers {
         let known = self.view.known();
         let installation =
             Installation { mode: self.mode, is_off: self.switch.is_off(), own_namespace: Some(&self.namespace) };
-        let Answer { response, outcomes, refusal } =
-            pods::review(&request, Question { known: &known, namespace: &namespace, installation })?;
+        let (matched, draw) = (self.view.matched_pods(), chance::draw());
+        let question = Question { known: &known, namespace: &namespace, installation, matched: &matched, draw };
+        let Answer { response, outcomes, refusal } = match pods::begin(&request, question)? {
+            Begun::Done(answer) => answer,
+            Begun::Asking(asking) => {
+                let reserved = self.reserve(asking.asks(), request.dry_run == Some(true), deadline).await;
+                asking.finish(&reserved)
+            }
+        };
         for (outcome, reason) in outcomes {
             self.metrics.decided(outcome, reason);
         }
@@ -108,6 +119,18 @@ impl Handlers {
             self.events.tell(&request.namespace, set_uid, refusal);
         }
         Ok((response, uid))
+    }
+
+    /// Asks the ledgers. A pod that is only tried is told what it would get.
+    async fn reserve(&self, asks: &[Ask], is_dry_run: bool, deadline: Deadline) -> BTreeMap<String, Reservation> {
+        let reserved = asks.iter().map(async |ask| {
+            let reservation = match is_dry_run {
+                true => self.ledgers.look(ask),
+                false => self.ledgers.reserve(ask.clone(), deadline.remaining()).await,
+            };
+            (ask.set.clone(), reservation)
+        });
+        join_all(reserved).await.into_iter().collect()
     }
 
     /// The same beside the threads that answer everybody else.

@@ -15,13 +15,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kube::Client;
 use parking_lot::Mutex;
-use pillion_api::PodCount;
-use pillion_rollout::ledger::{Given, Ledger, Member, Newcomer, Share};
+use pillion_rollout::ledger::{Given, Ledger};
 use pillion_runtime::watch::WatchMetrics;
 use prometheus_client::registry::Registry;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use crate::admission::{Ask, Reservation};
 use crate::chance;
 use crate::ledger_shelf::Shelf;
 
@@ -49,46 +49,6 @@ struct Shared {
     /// What makes ids of this process unlike those of others.
     prefix: String,
     next: AtomicU64,
-}
-
-/// What is asked of a ledger.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// The set.
-    pub set: String,
-    /// Its uid.
-    pub set_uid: String,
-    /// Its newest revision.
-    pub newest: String,
-    /// The one it pins.
-    pub pinned: String,
-    /// How many pods stay at an old one.
-    pub partition: PodCount,
-    /// Where the pod is one of a StatefulSet: its namespace, the name of that, and its number.
-    pub member: Option<(String, String, u32)>,
-}
-
-/// What a pod gets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// Whether it is the newest revision; else the pinned one.
-    pub is_newest: bool,
-    /// By which the pod will be recognised.
-    pub id: Option<String>,
-    /// Why the ledger was not asked.
-    pub trouble: Option<String>,
-}
-
-impl Ask {
-    pub(super) fn share(&self) -> Share<'_> {
-        Share { newest: &self.newest, pinned: &self.pinned, partition: self.partition }
-    }
-
-    pub(super) fn newcomer<'a>(&'a self, id: &'a str) -> Newcomer<'a> {
-        let member =
-            self.member.as_ref().map(|(namespace, name, ordinal)| Member { namespace, name, ordinal: *ordinal });
-        Newcomer { id, member }
-    }
 }
 
 impl Ledgers {
@@ -167,9 +127,3 @@ impl Ledgers {
 }
 
 const NO_LEDGER: &str = "there is no ledger of the set yet";
-
-impl Reservation {
-    fn in_trouble(id: Option<String>, why: &str) -> Self {
-        Self { is_newest: false, id, trouble: Some(why.to_owned()) }
-    }
-}

@@ -16,6 +16,7 @@ use tracing::info;
 use super::authority::Keeper;
 use super::events::RefusalEvents;
 use super::handlers::{Handlers, router};
+use super::ledgers::Ledgers;
 use super::metrics::AdmissionMetrics;
 use crate::events::{EventMetrics, Events};
 use crate::gates::POD_WEBHOOK;
@@ -27,6 +28,8 @@ use crate::view::View;
 pub struct Webhook<'a> {
     /// To the API server.
     pub client: &'a Client,
+    /// The same for ledgers: a review has no time to wait until the API server has.
+    pub ledger_client: &'a Client,
     /// What the process was told.
     pub settings: &'a Arc<Settings>,
     /// Which features are on.
@@ -45,23 +48,26 @@ pub struct Webhook<'a> {
 
 /// Starts the webhook; gives the checks by which it is ready.
 pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) -> Checks {
-    let Webhook { client, settings, gates, view, switch, shutdown, watch_metrics, server_metrics } = *webhook;
+    let Webhook { client, ledger_client, settings, gates, view, switch, shutdown, watch_metrics, server_metrics } =
+        *webhook;
     let (events, events_driver) =
         Events::new(client.clone(), "webhook", &settings.name, EventMetrics::register(registry));
     let (keeper, certificates, keeper_driver) =
         Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), watch_metrics, registry);
+    let (ledgers, ledgers_driver) = Ledgers::watch(ledger_client.clone(), &settings.namespace, watch_metrics, registry);
     let handlers = Handlers {
         view: view.clone(),
         switch: switch.clone(),
         metrics: AdmissionMetrics::register(registry),
         events: RefusalEvents(events),
+        ledgers: ledgers.clone(),
         mode: settings.mode,
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
     };
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {
-        stop.run_until_cancelled(events_driver).await;
+        stop.run_until_cancelled(async { tokio::join!(events_driver, ledgers_driver) }).await;
     });
     // From the beginning of the end others look after the registrations: this replica may be going because they are.
     let drain = shutdown.token(Stage::Drain);
@@ -87,5 +93,8 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         }
     });
     let switch = switch.store().clone();
-    readiness.with("switch", move || switch.check_complete()).with("certificate", move || certificates.check_trusted())
+    readiness
+        .with("ledgers", move || ledgers.check_complete())
+        .with("switch", move || switch.check_complete())
+        .with("certificate", move || certificates.check_trusted())
 }

@@ -6,12 +6,12 @@ use pillion_api::{Reason, SetMode};
 use pillion_generators::{Admission, admission, law};
 use pillion_inject::{Installation, Namespace, Outcome, SetIndex};
 use pillion_manager::admission::Request;
-use pillion_manager::admission::pods::{Answer, Question, review};
+use pillion_manager::admission::pods::{Answer, begin};
 use pillion_manager::view::Known;
 use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use proptest::test_runner::TestCaseResult;
 
-use crate::body;
+use crate::{answered, body, question};
 
 fn answer(admission: &Admission, mode: SetMode) -> Result<Answer, TestCaseError> {
     let namespace = Namespace { name: admission.namespace.name.clone(), labels: admission.namespace.labels.clone() };
@@ -19,8 +19,8 @@ fn answer(admission: &Admission, mode: SetMode) -> Result<Answer, TestCaseError>
     let bytes = body("", "pods", "CREATE", &admission.pod);
     let request = Request::parse(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
     let installation = Installation { mode, ..Installation::default() };
-    review(&request, Question { known: &known, namespace: &namespace, installation })
-        .map_err(|error| TestCaseError::fail(error.to_string()))
+    let begun = begin(&request, question(&known, &namespace, installation));
+    begun.map(answered).map_err(|error| TestCaseError::fail(error.to_string()))
 }
 
 /// An installation that observes changes no pod, and says of each set exactly what the other kind then does.

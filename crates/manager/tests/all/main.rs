@@ -1,17 +1,20 @@
 //! Reviews, from bytes to bytes.
 #![forbid(unsafe_code)]
 
+mod canary;
 mod laws;
 mod pods;
 mod sets;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pillion_api::review;
 use pillion_inject::{Installation, Namespace, SetIndex};
-use pillion_manager::admission::pods::{Answer, Question, review as review_pod};
+use pillion_manager::admission::pods::{Answer, Begun, Question, begin};
 use pillion_manager::admission::{Request, Response};
 use pillion_manager::view::Known;
+use pillion_rollout::choice::Draw;
 use serde_json::{Value, json};
 
 /// The body of a review.
@@ -42,10 +45,23 @@ fn asked(pod: &Value, sets: &[Value]) -> (Answer, Value) {
     let bytes = body("", "pods", "CREATE", pod);
     let request = Request::parse(&bytes).expect("it is a review");
     let namespace = Namespace::named("shop");
-    let question = Question { known: &known(sets), namespace: &namespace, installation: Installation::default() };
-    let answer = review_pod(&request, question).expect("it is a pod");
+    let known = known(sets);
+    let answer = answered(begin(&request, question(&known, &namespace, Installation::default())).expect("it is a pod"));
     let told = told(&answer.response);
     (answer, told)
+}
+
+fn question<'a>(known: &'a Known, namespace: &'a Namespace, installation: Installation<'a>) -> Question<'a> {
+    static UNTOLD: BTreeMap<String, usize> = BTreeMap::new();
+    Question { known, namespace, installation, matched: &UNTOLD, draw: Draw(0) }
+}
+
+/// The answer where no set counts.
+fn answered(begun: Begun<'_>) -> Answer {
+    match begun {
+        Begun::Done(answer) => answer,
+        Begun::Asking(asking) => panic!("a ledger is asked: {:?}", asking.asks()),
+    }
 }
 
 fn told(response: &Response) -> Value {

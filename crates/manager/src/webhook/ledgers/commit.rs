@@ -8,8 +8,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use tracing::debug;
 
+use super::NO_LEDGER;
 use super::metrics::LedgerMetrics;
-use super::{Ask, NO_LEDGER};
+use crate::admission::Ask;
 use crate::ledger_shelf::{Shelf, Written};
 
 /// Before an API server that has no time is asked again.
