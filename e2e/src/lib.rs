@@ -4,13 +4,17 @@
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
 //! - [`rollouts`]: a set and pods to roll it out over.
+//! - [`Balancer`]: one address before several of them.
+//! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
 //! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`chart`]: the chart, rendered and installed by Helm.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+mod balancer;
 mod caller;
+pub mod canary;
 pub mod chart;
 pub mod fixture;
 pub mod manager;
@@ -20,6 +24,7 @@ pub mod rollouts;
 mod scene;
 mod webhook;
 
+pub use balancer::Balancer;
 pub use caller::{Caller, Connection};
 pub use manager::Manager;
 pub use scene::Scene;

@@ -63,13 +63,24 @@ impl Manager {
 
     /// Starts one that answers reviews on this address.
     pub async fn start_at(cluster: &Cluster, webhook: SocketAddr, roles: &[&str], flags: &[&str]) -> Result<Self> {
+        Self::start_behind(cluster, webhook, webhook, roles, flags).await
+    }
+
+    /// Starts one that answers reviews on the first address, and is called by way of the second.
+    pub async fn start_behind(
+        cluster: &Cluster,
+        webhook: SocketAddr,
+        reached_at: SocketAddr,
+        roles: &[&str],
+        flags: &[&str],
+    ) -> Result<Self> {
         let admin = free_port(Ipv4Addr::LOCALHOST).await?;
         let log = cluster.logs().join(format!("manager-{}.log", admin.port()));
         let output = File::create(&log)?;
         let child = Command::new(programs::path("pillion-manager")?)
             .args(roles)
             .args(["--namespace", NAMESPACE, "--name", &format!("replica-{}", admin.port())])
-            .args(["--webhook-address", &webhook.to_string(), "--webhook-url", &format!("https://{webhook}")])
+            .args(["--webhook-address", &webhook.to_string(), "--webhook-url", &format!("https://{reached_at}")])
             .args(["--admin-address", &admin.to_string()])
             .arg("--kubeconfig")
             .arg(cluster.kubeconfig())

@@ -6,6 +6,7 @@
 //! A ledger is written at most once a second, and only where something else is true than it says. Reservations end when
 //! their pod is seen, or a minute after the leader first saw them by its own clock.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,8 +61,11 @@ pub(super) enum ClaimError {
     NotWritten(String),
 }
 
-/// Watches the ledgers, and keeps them while the future runs.
-pub(super) fn keep(context: &Context, pods: Store<Arc<Pod>>) -> (Book, impl Future<Output = ()> + Send + use<>) {
+/// Watches the ledgers, and keeps them by these pods while the future runs.
+pub(super) fn keep<P: Borrow<Pod> + Send + Sync + 'static>(
+    context: &Context,
+    pods: Store<Arc<P>>,
+) -> (Book, impl Future<Output = ()> + Send + use<P>) {
     let Context { evictor, settings, watch_metrics, .. } = context;
     let (shelf, shelf_driver) =
         Shelf::watch(evictor.clone(), &settings.namespace, MANAGER, "ledgers_of_leader", watch_metrics);
@@ -135,9 +139,9 @@ fn seen<'p>(set: &Meaning, pod: &'p Pod, is_counted: bool) -> Option<Seen<'p>> {
     Some(Seen { uid: &pod.uid, revision, reservation, member, is_counted })
 }
 
-struct Keeper {
+struct Keeper<P> {
     book: Book,
-    pods: Store<Arc<Pod>>,
+    pods: Store<Arc<P>>,
     /// When this leader first saw what is pending, by set.
     first_seen: BTreeMap<String, BTreeMap<String, Instant>>,
 }
@@ -150,7 +154,7 @@ struct Changed {
     sets: tokio::sync::watch::Receiver<u64>,
 }
 
-impl Keeper {
+impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
     async fn run(mut self) {
         let mut sets = self.book.context.view.set_changes();
         self.book.shelf.completed().await;
@@ -226,8 +230,7 @@ impl Keeper {
         }
         // One look at the pods for all tries: what is new in the ledger meanwhile, they cannot have brought.
         let pods = self.pods_of(set);
-        let is_counted = |pod: &Pod| self.is_counted(set, pod, leaving);
-        let seen: Vec<Seen<'_>> = pods.iter().filter_map(|pod| seen(set, pod, is_counted(pod))).collect();
+        let seen: Vec<Seen<'_>> = self.seen(set, &pods, leaving).collect();
         let mut first_seen = self.first_seen.get(&set.name).cloned().unwrap_or_default();
         let folded = self.book.change(&set.name, |ledger| {
             let now = Instant::now();
@@ -248,13 +251,19 @@ impl Keeper {
     }
 
     /// Pods that carry the set.
-    fn pods_of(&self, set: &Meaning) -> Vec<Arc<Pod>> {
-        self.pods.read(|pods| {
-            pods.iter()
-                .filter(|(_, pod)| pod.revisions.of(&set.name).is_some())
-                .map(|(_, pod)| Arc::clone(pod))
-                .collect()
-        })
+    fn pods_of(&self, set: &Meaning) -> Vec<Arc<P>> {
+        let carries = |pod: &P| pod.borrow().revisions.of(&set.name).is_some();
+        self.pods.read(|pods| pods.iter().map(|(_, pod)| pod).filter(|pod| carries(pod)).map(Arc::clone).collect())
+    }
+
+    fn seen<'p>(
+        &self,
+        set: &Meaning,
+        pods: &'p [Arc<P>],
+        leaving: &BTreeSet<Box<str>>,
+    ) -> impl Iterator<Item = Seen<'p>> {
+        let pods = pods.iter().map(|pod| Arc::as_ref(pod).borrow());
+        pods.filter_map(|pod| seen(set, pod, self.is_counted(set, pod, leaving)))
     }
 
     /// Whether the proportion is kept among pods like this one.
@@ -275,8 +284,7 @@ impl Keeper {
             return;
         }
         let pods = self.pods_of(set);
-        let seen = pods.iter().filter_map(|pod| seen(set, pod, self.is_counted(set, pod, leaving)));
-        let ledger = Ledger::of_set(uid).fold(seen.collect::<Vec<_>>(), &BTreeSet::new());
+        let ledger = Ledger::of_set(uid).fold(self.seen(set, &pods, leaving), &BTreeSet::new());
         // It goes with the set, also where nobody leads.
         let owner = OwnerReference {
             api_version: API_VERSION.to_owned(),
