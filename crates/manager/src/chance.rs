@@ -7,17 +7,17 @@ use pillion_rollout::choice::Draw;
 const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// A short word that no other process has.
-pub fn word() -> String {
+pub(crate) fn word() -> String {
     letters(number() >> 24)
 }
 
 /// A draw between two revisions.
-pub fn draw() -> Draw {
+pub(crate) fn draw() -> Draw {
     Draw((number() >> 32) as u32)
 }
 
 /// A number in few letters.
-pub fn letters(mut number: u64) -> String {
+pub(crate) fn letters(mut number: u64) -> String {
     let mut letters = Vec::new();
     loop {
         letters.push(char::from(LETTERS[(number % 36) as usize]));

@@ -53,7 +53,7 @@ pub async fn run(settings: Settings) -> Result<ExitCode> {
     if settings.roles.contains(&Role::Webhook) {
         let webhook = webhook::Webhook {
             client: &client,
-            ledger_client: &evictor,
+            ledger_client: &writer,
             settings: &settings,
             gates: &gates,
             view: &view,

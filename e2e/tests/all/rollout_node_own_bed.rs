@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::PostParams;
 use pillion_e2e::pods;
 use pillion_e2e::rollouts::{Rollout, condition, image, images, message, pod, proxy};
@@ -64,7 +64,11 @@ async fn only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_i
     // The second is written only when the first one's new container is there.
     let at_second = rollout
         .pods_until("slow", "the second pod to be written", |pods| {
-            if with_image(pods, pods::V2).len() == 2 { Look::Done(pods.to_vec()) } else { Look::NotYet("not yet".to_owned()) }
+            if with_image(pods, pods::V2).len() == 2 {
+                Look::Done(pods.to_vec())
+            } else {
+                Look::NotYet("not yet".to_owned())
+            }
         })
         .await?;
     let pod = at_second.iter().find(|pod| pod.name_any() == first).context("it is there")?;
@@ -101,7 +105,10 @@ async fn an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends
         assert_eq!((status.updated_pods, status.updated_ready_pods), (Some(updated), Some(0)), "{set}");
         assert_eq!(status.ready_pods, Some(4 - updated), "{set}");
         let said = message(&status, "Stalled");
-        assert!(said.contains(MISSING) && said.contains("ErrImageNeverPull") || said.contains("not present"), "{set}: {said}");
+        assert!(
+            said.contains(MISSING) && said.contains("ErrImageNeverPull") || said.contains("not present"),
+            "{set}: {said}"
+        );
         assert_eq!(condition(&status, "Ready"), Some(("False", "ImageUnavailable")), "{set}");
         assert_eq!(with_image(&rollout.listed(set).await?, MISSING).len(), usize::try_from(updated)?, "{set}");
     }
@@ -147,6 +154,10 @@ async fn resources_are_changed_without_a_restart_where_the_set_allows_it() -> Re
         assert_eq!((restarts(&pod, "proxy"), restarts(&pod, "main")), (0, 0), "{}", pod.name_any());
     }
     let status = rollout.status_until("waits", "to need new pods", |it| it.needs_recreate_pods == Some(2)).await?;
-    assert!(message(&status, "Progressing").contains("resources of container proxy"), "{}", message(&status, "Progressing"));
+    assert!(
+        message(&status, "Progressing").contains("resources of container proxy"),
+        "{}",
+        message(&status, "Progressing")
+    );
     Ok(())
 }

@@ -6,7 +6,6 @@
 //! A ledger is written at most once a second, and only where something else is true than it says. Reservations end when
 //! their pod is seen, or a minute after the leader first saw them by its own clock.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::Context;
+use super::pods::KeptPod;
 use crate::ledger_shelf::{Shelf, Written};
 
 mod owners;
@@ -33,8 +33,6 @@ use owners::Owners;
 const PACE: Duration = Duration::from_secs(1);
 /// A reservation whose pod was not seen, or a claim whose update was not, ends so long after it was first seen.
 const EXPIRY: Duration = Duration::from_mins(1);
-/// A write takes no longer, and is not begun by one who leads for less.
-const PATIENCE: Duration = Duration::from_secs(4);
 /// So often a write is tried again while others are faster.
 const TRIES: usize = 20;
 /// The field manager of the leader.
@@ -62,13 +60,10 @@ pub(super) enum ClaimError {
 }
 
 /// Watches the ledgers, and keeps them by these pods while the future runs.
-pub(super) fn keep<P: Borrow<Pod> + Send + Sync + 'static>(
-    context: &Context,
-    pods: Store<Arc<P>>,
-) -> (Book, impl Future<Output = ()> + Send + use<P>) {
-    let Context { evictor, settings, watch_metrics, .. } = context;
+pub(super) fn keep(context: &Context, pods: Store<Arc<KeptPod>>) -> (Book, impl Future<Output = ()> + Send + use<>) {
+    let Context { writer, settings, watch_metrics, .. } = context;
     let (shelf, shelf_driver) =
-        Shelf::watch(evictor.clone(), &settings.namespace, MANAGER, "ledgers_of_leader", watch_metrics);
+        Shelf::watch(writer.clone(), &settings.namespace, MANAGER, "ledgers_of_leader", watch_metrics);
     let book = Book { context: context.clone(), shelf };
     let keeper = Keeper { book: book.clone(), pods, first_seen: BTreeMap::new() };
     let driver = async move {
@@ -111,16 +106,16 @@ impl Book {
             if next == ledger {
                 return Ok(result);
             }
-            if !self.context.leadership.is_held_for(PATIENCE) {
+            if !self.context.leadership.is_held_for(self.context.patience) {
                 return Err(ClaimError::NotLeading);
             }
             let next = InjectionLedger { metadata: object.metadata.clone(), spec: next.stored() };
-            match self.shelf.replace(next, PATIENCE).await {
+            match self.shelf.replace(next, self.context.patience).await {
                 Written::Done => return Ok(result),
                 Written::Late => {}
                 Written::Failed(reason) => why = reason,
             }
-            self.shelf.read_again(set, PATIENCE).await;
+            self.shelf.read_again(set, self.context.patience).await;
         }
         Err(ClaimError::NotWritten(why))
     }
@@ -139,9 +134,9 @@ fn seen<'p>(set: &Meaning, pod: &'p Pod, is_counted: bool) -> Option<Seen<'p>> {
     Some(Seen { uid: &pod.uid, revision, reservation, member, is_counted })
 }
 
-struct Keeper<P> {
+struct Keeper {
     book: Book,
-    pods: Store<Arc<P>>,
+    pods: Store<Arc<KeptPod>>,
     /// When this leader first saw what is pending, by set.
     first_seen: BTreeMap<String, BTreeMap<String, Instant>>,
 }
@@ -154,7 +149,7 @@ struct Changed {
     sets: tokio::sync::watch::Receiver<u64>,
 }
 
-impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
+impl Keeper {
     async fn run(mut self) {
         let mut sets = self.book.context.view.set_changes();
         self.book.shelf.completed().await;
@@ -251,18 +246,18 @@ impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
     }
 
     /// Pods that carry the set.
-    fn pods_of(&self, set: &Meaning) -> Vec<Arc<P>> {
-        let carries = |pod: &P| pod.borrow().revisions.of(&set.name).is_some();
+    fn pods_of(&self, set: &Meaning) -> Vec<Arc<KeptPod>> {
+        let carries = |kept: &KeptPod| kept.pod.revisions.of(&set.name).is_some();
         self.pods.read(|pods| pods.iter().map(|(_, pod)| pod).filter(|pod| carries(pod)).map(Arc::clone).collect())
     }
 
     fn seen<'p>(
         &self,
         set: &Meaning,
-        pods: &'p [Arc<P>],
+        pods: &'p [Arc<KeptPod>],
         leaving: &BTreeSet<Box<str>>,
     ) -> impl Iterator<Item = Seen<'p>> {
-        let pods = pods.iter().map(|pod| Arc::as_ref(pod).borrow());
+        let pods = pods.iter().map(|kept| &kept.pod);
         pods.filter_map(|pod| seen(set, pod, self.is_counted(set, pod, leaving)))
     }
 
@@ -280,7 +275,7 @@ impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
 
     /// Makes the ledger of a set from the pods there are.
     async fn begin(&self, set: &Meaning, uid: &str, leaving: &BTreeSet<Box<str>>) {
-        if !self.book.context.leadership.is_held_for(PATIENCE) {
+        if !self.book.context.leadership.is_held_for(self.book.context.patience) {
             return;
         }
         let pods = self.pods_of(set);
@@ -296,7 +291,7 @@ impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
         let metadata =
             ObjectMeta { name: Some(set.name.clone()), owner_references: Some(vec![owner]), ..ObjectMeta::default() };
         let object = InjectionLedger { metadata, spec: ledger.stored() };
-        match self.book.shelf.create(&object, PATIENCE).await {
+        match self.book.shelf.create(&object, self.book.context.patience).await {
             Written::Done => info!(set = set.name, pods = ledger.summary(&share(set)).pods, "a ledger begins"),
             Written::Late => {}
             Written::Failed(why) => warn!(set = set.name, why, "cannot make the ledger"),
@@ -305,10 +300,10 @@ impl<P: Borrow<Pod> + Send + Sync + 'static> Keeper<P> {
 
     async fn remove(&self, set: &str) {
         let Some(ledger) = self.book.shelf.get(set) else { return };
-        if !self.book.context.leadership.is_held_for(PATIENCE) {
+        if !self.book.context.leadership.is_held_for(self.book.context.patience) {
             return;
         }
-        match self.book.shelf.delete(&ledger, PATIENCE).await {
+        match self.book.shelf.delete(&ledger, self.book.context.patience).await {
             Written::Done => info!(set, "the ledger ends"),
             Written::Late => {}
             Written::Failed(why) => warn!(set, why, "cannot remove the ledger"),

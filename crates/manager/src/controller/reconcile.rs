@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Context;
 use super::blast::Blasts;
+use super::ledgers::{self, Book};
 use super::news::{NewsDesk, news};
 use super::observed::{Observed, hash};
 use super::pods::{KeptPod, watch_bare, watch_injected};
@@ -52,8 +53,9 @@ pub(super) async fn run(context: &Context) {
     let (desk, desk_driver) = NewsDesk::open(context);
     let (sweeper, sweeper_driver) = Sweeper::new(context, desk.clone());
     let (blasts, blasts_driver) = Blasts::new(context);
+    let (book, ledgers) = ledgers::keep(context, injected.clone());
     let board = Board::default();
-    let roller = Roller::run(context, injected.clone(), bare.clone(), board.clone());
+    let roller = Roller::run(context, injected.clone(), bare.clone(), board.clone(), book.clone());
     let passes = async {
         injected.completed().await;
         bare.completed().await;
@@ -67,6 +69,7 @@ pub(super) async fn run(context: &Context) {
             sweeper,
             blasts,
             board,
+            book,
             writer: Writer::default(),
             coverage: Coverage::default(),
             sets,
@@ -80,6 +83,7 @@ pub(super) async fn run(context: &Context) {
         desk_driver,
         sweeper_driver,
         blasts_driver,
+        ledgers,
         roller,
         passes
     );
@@ -94,6 +98,7 @@ struct Reconciler<'a> {
     sweeper: Sweeper,
     blasts: Blasts,
     board: Board,
+    book: Book,
     writer: Writer,
     coverage: Coverage<PodKey>,
     sets: Sets,
@@ -335,6 +340,7 @@ impl Reconciler<'_> {
             blast_radius: self.blasts.of(name, judged).or(before),
             set: set.map(AsRef::as_ref),
             rollout: self.board.get(name),
+            canary: set.and_then(|set| self.book.summary(set)),
             custom_versions: custom_versions(&self.sets.known, name),
         }
     }

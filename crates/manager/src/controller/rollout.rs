@@ -19,7 +19,9 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
+use pillion_api::Meaning;
 use pillion_plan::{Action, check};
+use pillion_rollout::choice::has_ledger;
 use pillion_rollout::history::{Step, steps};
 use pillion_rollout::{DisruptionBudget, Fleet, OwnWrites, ground, plan};
 use pillion_runtime::watch::{Changes, Key, Store};
@@ -27,6 +29,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error};
 
 use super::Context;
+use super::ledgers::Book;
 use super::pods::KeptPod;
 use crate::names::NEVER_REVIEWED;
 use crate::view::Known;
@@ -62,6 +65,7 @@ enum Done {
     Told { set: String, uid: Box<str>, trouble: Option<String> },
     Read { key: Key, uid: Box<str>, pod: Option<Arc<KeptPod>> },
     Adopted { key: Key, pod: Option<Arc<KeptPod>> },
+    Claimed { set: String, actions: Vec<Action> },
 }
 
 /// Rolls out while it runs.
@@ -71,6 +75,7 @@ pub(super) struct Roller<'a> {
     bare: Store<Arc<KeptPod>>,
     budgets: Store<Arc<DisruptionBudget>>,
     board: Board,
+    book: Book,
     known: Arc<Known>,
     fleets: Fleets,
     own_writes: OwnWrites,
@@ -100,6 +105,7 @@ impl<'a> Roller<'a> {
         injected: Store<Arc<KeptPod>>,
         bare: Store<Arc<KeptPod>>,
         board: Board,
+        book: Book,
     ) {
         let (budgets, budgets_driver) = budgets::watch_budgets(&context.client, &context.watch_metrics);
         let rolling = async {
@@ -120,6 +126,7 @@ impl<'a> Roller<'a> {
                 bare: bare.clone(),
                 budgets: budgets.clone(),
                 board,
+                book,
                 known: context.view.known(),
                 fleets: Fleets::default(),
                 own_writes: OwnWrites::default(),
@@ -266,6 +273,7 @@ impl<'a> Roller<'a> {
                 }
                 self.fleets.of_pod_are_dirty(&key);
             }
+            Done::Claimed { set, actions } => self.fleets.claimed(&set, actions),
             Done::Adopted { key, pod } => {
                 if self.injected.get(&key).is_none() {
                     self.fleets.put(self.context, &self.known, &key, pod);
@@ -363,7 +371,13 @@ impl<'a> Roller<'a> {
             self.context.metrics.violations.inc();
             plan.actions.clear();
         }
-        rolling.planned(plan.actions, progress.wake_at, progress.counts.waiting > 0, began);
+        let counts_first = has_ledger(set) && !plan.is_empty();
+        let (planned, claimed) = if counts_first { (Vec::new(), plan.actions) } else { (plan.actions, Vec::new()) };
+        rolling.planned(planned, progress.wake_at, progress.counts.waiting > 0, began);
+        if counts_first {
+            rolling.begins_to_claim();
+            self.work.push(claim(self.book.clone(), Arc::clone(set), claimed, kept));
+        }
         let (asked, read): (Vec<_>, Vec<_>) =
             (rolling.to_ask(&progress.ask_events, began), rolling.keys_of(&progress.read_again));
         self.board.put(name, progress);
@@ -429,6 +443,28 @@ impl<'a> Roller<'a> {
         }
         None
     }
+}
+
+/// Has pods counted as updated before they are, where new pods are given revisions by the same count. Gives the writes that
+/// may be made.
+fn claim(book: Book, set: Arc<Meaning>, actions: Vec<Action>, pods: Vec<Arc<KeptPod>>) -> BoxFuture<'static, Done> {
+    async move {
+        let updates = actions.iter().filter(|action| matches!(action, Action::Update(_)));
+        let uids: BTreeSet<&str> = updates.map(|action| action.update().uid.as_str()).collect();
+        let asked: Vec<_> = pods.iter().map(|kept| &kept.pod).filter(|pod| uids.contains(&*pod.uid)).collect();
+        let granted = book.claim(&set, &asked).await.unwrap_or_else(|why| {
+            debug!(set = set.name, %why, "no pod can be counted as updated");
+            BTreeSet::new()
+        });
+        let may_be = |action: &Action| match action {
+            Action::Update(update) => granted.contains(&update.uid),
+            // One that goes back takes nothing from the old ones.
+            Action::Restore(_) => true,
+        };
+        let actions = actions.into_iter().filter(may_be).collect();
+        Done::Claimed { set: set.name.clone(), actions }
+    }
+    .boxed()
 }
 
 /// When a time of the planner comes.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use pillion_api::{BlastRadius, Meaning, Reason, SidecarSetStatus};
 use pillion_inject::coverage::Tally;
+use pillion_rollout::ledger::Summary;
 
 use super::observed::Observed;
 use super::rollout::Note;
@@ -35,6 +36,8 @@ pub(super) struct Facts<'a> {
     pub(super) set: Option<&'a Meaning>,
     /// How the update of running pods stands, if that is known.
     pub(super) rollout: Option<Note>,
+    /// How its canary stands, if new pods get revisions in proportion.
+    pub(super) canary: Option<Summary>,
     /// The custom versions of its revisions, by name.
     pub(super) custom_versions: BTreeMap<String, String>,
 }
@@ -182,6 +185,7 @@ mod tests {
             blast_radius: None,
             set: None,
             rollout: None,
+            canary: None,
             custom_versions: BTreeMap::new(),
         }
     }

@@ -19,6 +19,8 @@ use crate::view::Known;
 
 /// The events of one pod are asked for again after so long.
 const ASKED_AGAIN: Duration = Duration::from_secs(30);
+/// A set none of whose pods may be updated is planned again after so long.
+const AFTER_NO_CLAIM: Duration = Duration::from_secs(1);
 
 /// All fleets.
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub(super) struct Rolling {
     wake_at: Option<Timestamp>,
     is_dirty: bool,
     is_waiting: bool,
+    /// Whether what was planned is being counted before it is written.
+    is_claiming: bool,
 }
 
 impl Fleets {
@@ -178,6 +182,18 @@ impl Fleets {
         action
     }
 
+    /// What was planned was counted, and may be written.
+    pub(super) fn claimed(&mut self, set: &str, actions: Vec<Action>) {
+        let Some(rolling) = self.sets.get_mut(set) else { return };
+        rolling.is_claiming = false;
+        if actions.is_empty() {
+            rolling.rests_until = Some(Instant::now() + AFTER_NO_CLAIM);
+            rolling.is_dirty = true;
+        }
+        rolling.planned = actions.into();
+        rolling.planned_at = Some(Instant::now());
+    }
+
     /// What events said of a pod.
     pub(super) fn told(&mut self, set: &str, uid: Box<str>, trouble: Option<String>) {
         let Some(rolling) = self.sets.get_mut(set) else { return };
@@ -200,7 +216,7 @@ impl Rolling {
     /// When it is to be planned: at once if something changed, but what was planned last is written first while it is
     /// fresh, and planning rests in proportion to what it takes.
     fn due_at(&self, now: Instant) -> Option<Instant> {
-        if !self.is_dirty {
+        if !self.is_dirty || self.is_claiming {
             return None;
         }
         let fresh_until = self.planned_at.filter(|_| !self.planned.is_empty()).map(|at| at + FRESH);
@@ -228,6 +244,10 @@ impl Rolling {
         };
         self.asked.retain(|uid, _| pods.contains(&**uid));
         self.troubles.retain(|uid, _| pods.contains(&**uid));
+    }
+
+    pub(super) fn begins_to_claim(&mut self) {
+        self.is_claiming = true;
     }
 
     /// The pods whose events are to be asked for, of these.

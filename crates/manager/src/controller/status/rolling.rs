@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pillion_api::{EffectiveNumber, EffectiveNumbers, Meaning, PodCount, Reason, RevisionStatus, SidecarSetStatus};
+use pillion_rollout::ledger::Summary;
 use pillion_rollout::{Progress, RevisionCount};
 
 use super::super::rollout::Note;
@@ -30,7 +31,7 @@ pub(super) fn conditions(facts: &Facts<'_>) -> [Stands; 2] {
         let stands = || if facts.problem.is_some() { invalid() } else { unknown() };
         return [("Progressing", stands()), ("Stalled", stands())].map(of_parts);
     };
-    let progressing = progressing(set, note);
+    let progressing = progressing(set, note, facts.canary.as_ref());
     let stalled = match stalled(note) {
         Some((reason, message)) => (true, reason.name(), format!("{}: {message}", reason.code())),
         None => (false, progressing.1, progressing.2.clone()),
@@ -42,9 +43,11 @@ fn of_parts((kind, (holds, reason, message)): (&'static str, (bool, &'static str
     Stands { kind, holds, reason, message }
 }
 
-fn progressing(set: &Meaning, note: &Note) -> (bool, &'static str, String) {
+fn progressing(set: &Meaning, note: &Note, canary: Option<&Summary>) -> (bool, &'static str, String) {
     let Progress { counts, blocked, .. } = &*note.progress;
-    let so_far = format!("{} of {} have revision {}", counts.updated, pods(counts.pods), set.revision);
+    let excess = canary.map_or(0, |canary| canary.excess);
+    let excess = if excess > 0 { format!(" ({excess} more than the partition leaves)") } else { String::new() };
+    let so_far = format!("{} of {} have revision {}{excess}", counts.updated, pods(counts.pods), set.revision);
     let coded = |reason: Reason, words: &str| (false, reason.name(), format!("{}: {words}", reason.code()));
     if let Some((reason, message)) = stalled(note) {
         return coded(reason, &message);
@@ -172,6 +175,17 @@ mod tests {
         let done = Counts { updated: 6, waiting: 0, ..COUNTS };
         let expected = "Progressing=false UpToDate: 6 of 6 pods have revision mesh-8vgrzjwlxf";
         assert_eq!(shown(note(done, Vec::new(), None))[0], expected);
+    }
+
+    #[test]
+    fn an_excess_of_the_canary_is_told() {
+        let set = set();
+        let canary = Some(Summary { pods: 6, pinned: 4, newest: 2, target: 5, excess: 1 });
+        let rollout = Some(note(COUNTS, vec![held(Reason::PartitionKeeps, 4, "x")], None));
+        let facts = Facts { set: Some(&set), rollout, canary, ..super::super::tests::facts() };
+        let expected =
+            "PL413: 2 of 6 pods have revision mesh-8vgrzjwlxf (1 more than the partition leaves); 4 pods wait: x";
+        assert_eq!(conditions(&facts)[0].message, expected);
     }
 
     #[test]
