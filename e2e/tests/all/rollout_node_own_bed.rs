@@ -90,7 +90,7 @@ async fn an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends
     // The same beside the app, and without a first pod.
     let plain = |image: &str| json!([{"name": "proxy", "image": image, "imagePullPolicy": "Never", "args": ["run"]}]);
     rollout
-        .set("plain", json!({"initContainers": null, "containers": plain(pods::V1), "updateStrategy": {"maxUnavailable": "50%", "probe": false}}))
+        .set("plain", json!({"initContainers": [], "containers": plain(pods::V1), "updateStrategy": {"maxUnavailable": "50%", "probe": false}}))
         .await?;
     create(&rollout, "native", 4, 1).await?;
     create(&rollout, "plain", 4, 1).await?;
