@@ -68,12 +68,12 @@ pub fn check(plan: &Plan, ground: &Ground<'_>) -> Result<(), Vec<Violation>> {
 /// The pods, as the writes so far leave them.
 struct Walk<'g, 'a> {
     ground: &'g Ground<'a>,
-    pods: BTreeMap<&'a str, Facts<'a>>,
+    /// Those that were written.
+    written: BTreeMap<&'a str, Facts<'a>>,
     /// Of all pods, and of those of each workload.
     tally: Tally,
     workloads: BTreeMap<usize, Tally>,
     newest: usize,
-    written: BTreeSet<String>,
     violations: Vec<Violation>,
 }
 
@@ -123,16 +123,22 @@ impl<'g, 'a> Walk<'g, 'a> {
             *workload = workload.plus(one);
         }
         let newest = ground.pods.values().filter(|facts| facts.is_newest).count();
-        let (written, violations) = (BTreeSet::new(), Vec::new());
-        Self { ground, pods: ground.pods.clone(), tally, workloads, newest, written, violations }
+        Self { ground, written: BTreeMap::new(), tally, workloads, newest, violations: Vec::new() }
     }
 
     fn step(&mut self, action: &Action) {
         let update = action.update();
-        let Some((uid, facts)) = self.pods.get_key_value(&*update.uid).map(|(uid, facts)| (*uid, *facts)) else {
+        let Some((uid, facts)) = self.ground.pods.get_key_value(&*update.uid).map(|(uid, facts)| (*uid, *facts)) else {
             self.broken(update, Rule::Membership, "does not carry the set, or is gone");
             return;
         };
+        let (is_written, facts) = match self.written.get(uid) {
+            Some(written) => (true, *written),
+            None => (false, facts),
+        };
+        if is_written {
+            self.broken(update, Rule::OneWrite, "is written twice");
+        }
         self.membership(update, facts);
         self.target(action, facts);
         self.one_write(update, facts);
@@ -151,7 +157,11 @@ impl<'g, 'a> Walk<'g, 'a> {
         let workload = self.workloads.entry(before.workload).or_default();
         *workload = workload.minus(old).plus(new);
         self.newest = self.newest - usize::from(before.is_newest) + usize::from(after.is_newest);
-        self.pods.insert(uid, after);
+        self.written.insert(uid, after);
+    }
+
+    fn facts(&self, uid: &str) -> Option<&Facts<'a>> {
+        self.written.get(uid).or_else(|| self.ground.pods.get(uid))
     }
 
     fn broken(&mut self, update: &PodUpdate, rule: Rule, words: impl Into<String>) {
@@ -197,9 +207,6 @@ impl<'g, 'a> Walk<'g, 'a> {
     }
 
     fn one_write(&mut self, update: &PodUpdate, facts: Facts<'_>) {
-        if !self.written.insert(update.uid.clone()) {
-            self.broken(update, Rule::OneWrite, "is written twice");
-        }
         if facts.is_newest && update.to == self.ground.newest {
             self.broken(update, Rule::OneWrite, format!("has {} already", update.to));
         }
@@ -240,8 +247,7 @@ impl<'g, 'a> Walk<'g, 'a> {
         }
         for budget in self.ground.budgets.iter().filter(|budget| budget.pods.contains(&uid)) {
             let others = budget.pods.iter().filter(|other| **other != uid);
-            let swapping =
-                others.filter(|other| self.pods.get(**other).is_some_and(|it| it.swaps_to.is_some())).count();
+            let swapping = others.filter(|other| self.facts(other).is_some_and(|it| it.swaps_to.is_some())).count();
             if swapping >= budget.allowed {
                 let words = format!(
                     "is updated although PodDisruptionBudget {} allows {} and {swapping} are under way",
@@ -253,7 +259,7 @@ impl<'g, 'a> Walk<'g, 'a> {
     }
 
     fn partition(&mut self, update: &PodUpdate, facts: Facts<'_>) {
-        let most = self.pods.len().saturating_sub(self.ground.pinned);
+        let most = self.ground.pods.len().saturating_sub(self.ground.pinned);
         if update.to == self.ground.newest && !facts.is_newest && self.newest >= most {
             let words = format!("is updated although {} pods have {}, of at most {most}", self.newest, update.to);
             self.broken(update, Rule::Partition, words);

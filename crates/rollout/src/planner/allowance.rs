@@ -46,12 +46,12 @@ struct Share {
 }
 
 impl Share {
-    fn has_room_for(&self, member: &Member<'_>, direction: Direction, newest: &str) -> bool {
+    fn has_room_for(&self, member: &Member<'_>, direction: Direction) -> bool {
         let is_under_way = !member.swap.is_done();
         let others = if member.pod.is_ready {
             self.unavailable - usize::from(is_under_way)
         } else if is_under_way {
-            let goes_there = member.has(newest) == (direction == Direction::Newest);
+            let goes_there = member.has_newest() == (direction == Direction::Newest);
             let there = if direction == Direction::Newest { self.to_newest } else { self.elsewhere };
             there - usize::from(goes_there)
         } else {
@@ -60,18 +60,18 @@ impl Share {
         others < self.max
     }
 
-    fn add(&mut self, member: &Member<'_>, newest: &str) {
+    fn add(&mut self, member: &Member<'_>) {
         self.unavailable += usize::from(!member.is_available());
         if !member.swap.is_done() {
-            *self.toward(member.has(newest)) += 1;
+            *self.toward(member.has_newest()) += 1;
         }
     }
 
     /// A pod for which there was room is under way now.
-    fn take(&mut self, member: &Member<'_>, direction: Direction, newest: &str) {
+    fn take(&mut self, member: &Member<'_>, direction: Direction) {
         self.unavailable += usize::from(member.is_available());
         if !member.swap.is_done() {
-            *self.toward(member.has(newest)) -= 1;
+            *self.toward(member.has_newest()) -= 1;
         }
         *self.toward(direction == Direction::Newest) += 1;
     }
@@ -83,7 +83,7 @@ impl Share {
 
 impl<'a> Allowance<'a> {
     pub(super) fn of(fleet: &Fleet<'a>, roster: &Roster<'a>) -> Self {
-        let (given, newest) = (fleet.set.update.max_unavailable, &fleet.set.revision);
+        let given = fleet.set.update.max_unavailable;
         let mut by_namespace: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, budget) in fleet.budgets.iter().enumerate() {
             by_namespace.entry(&budget.namespace).or_default().push(place);
@@ -97,8 +97,8 @@ impl<'a> Allowance<'a> {
             in_flight: vec![0; fleet.budgets.len()],
         };
         for member in &roster.members {
-            allowance.set.add(member, newest);
-            allowance.workloads[member.workload].add(member, newest);
+            allowance.set.add(member);
+            allowance.workloads[member.workload].add(member);
             if !member.swap.is_done() {
                 allowance.fly(member.pod);
             }
@@ -113,11 +113,10 @@ impl<'a> Allowance<'a> {
 
     /// A pod takes its part, if there is one for it.
     pub(super) fn take(&mut self, member: &Member<'_>, direction: Direction) -> Result<(), Spent> {
-        let newest = &self.fleet.set.revision;
-        if !self.set.has_room_for(member, direction, newest) {
+        if !self.set.has_room_for(member, direction) {
             return Err(Spent::Set);
         }
-        if !self.workloads[member.workload].has_room_for(member, direction, newest) {
+        if !self.workloads[member.workload].has_room_for(member, direction) {
             return Err(Spent::Workload(member.workload));
         }
         if member.is_available() {
@@ -126,8 +125,8 @@ impl<'a> Allowance<'a> {
                 return Err(Spent::Budget(place));
             }
         }
-        self.set.take(member, direction, newest);
-        self.workloads[member.workload].take(member, direction, newest);
+        self.set.take(member, direction);
+        self.workloads[member.workload].take(member, direction);
         if member.swap.is_done() {
             self.fly(member.pod);
         }

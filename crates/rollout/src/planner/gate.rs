@@ -3,6 +3,7 @@
 use pillion_api::Template;
 
 use super::roster::{Member, Roster};
+use crate::difference::Place;
 use crate::fleet::Fleet;
 use crate::progress::Gate;
 use crate::share::effective_max_unavailable;
@@ -18,15 +19,12 @@ pub(super) struct GateView {
 
 impl GateView {
     pub(super) fn of(fleet: &Fleet<'_>, roster: &Roster<'_>) -> Self {
-        let newest = fleet.set.revision.as_str();
         let places = roster.members.iter().enumerate();
-        let unhealthy = places.filter(|(_, member)| is_unhealthy(fleet, roster, member)).map(|(place, _)| place);
-        let has_failed =
-            |member: &&Member<'_>| member.given.is_some_and(|given| given.failed.as_deref() == Some(newest));
+        let unhealthy = places.filter(|(_, member)| member.is_unhealthy).map(|(place, _)| place);
         Self {
             unhealthy: unhealthy.collect(),
             limit: effective_max_unavailable(fleet.set.update.gate.max_unhealthy, roster.members.len()).max(1),
-            restored: roster.members.iter().filter(has_failed).count(),
+            restored: roster.members.iter().filter(|member| member.is_restored).count(),
         }
     }
 
@@ -52,11 +50,9 @@ pub(super) fn way_back<'a>(fleet: &Fleet<'a>, member: &Member<'a>) -> Option<(&'
 }
 
 /// Only what we changed is to blame on the update: of pods that were updated in place, the containers that were changed.
-fn is_unhealthy(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> bool {
-    let Some(given) = member.given.filter(|given| given.is == fleet.set.revision && !member.is_unseen) else {
-        return false;
-    };
-    let Some(since) = given.since else { return false };
+pub(super) fn is_unhealthy(fleet: &Fleet<'_>, places: &[Place], member: &Member<'_>) -> bool {
+    let is_updated = member.has_newest() && !member.is_unseen;
+    let (Some(given), Some(since)) = (member.given.filter(|_| is_updated), member.since) else { return false };
     let is_late = fleet.now.as_second() - since >= PATIENCE.as_secs();
     let is_bad = |name: &str, was: Option<&String>| {
         let Some(container) = member.pod.container(name) else { return false };
@@ -65,7 +61,7 @@ fn is_unhealthy(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> 
     };
     if given.was.is_empty() {
         // Only resources were changed, and the record does not tell of which.
-        roster.places().iter().any(|place| is_bad(&place.name, None))
+        places.iter().any(|place| is_bad(&place.name, None))
     } else {
         given.was.iter().any(|(name, was)| is_bad(name, Some(was)))
     }

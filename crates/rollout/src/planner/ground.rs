@@ -7,10 +7,11 @@ use pillion_api::{SetMode, UpdateType};
 use pillion_plan::{Budget, Facts, Ground, Ours, Plan};
 
 use super::allowance::workload_max;
+use super::roster::Workloads;
 use super::write::has_images;
 use crate::difference::Difference;
 use crate::fleet::Fleet;
-use crate::pod::{Pod, Workload};
+use crate::pod::Pod;
 use crate::share::{effective_max_unavailable, pinned_target};
 use crate::swap::swap;
 
@@ -18,12 +19,13 @@ use crate::swap::swap;
 pub fn ground<'a>(fleet: &Fleet<'a>, plan: &Plan) -> Ground<'a> {
     let update = &fleet.set.update;
     let all = fleet.pods.len();
-    let mut pods_of: BTreeMap<Workload<'a>, usize> = BTreeMap::new();
-    fleet.pods.iter().for_each(|pod| *pods_of.entry(pod.workload()).or_default() += 1);
-    let places: BTreeMap<&Workload<'a>, usize> = pods_of.keys().zip(0..).collect();
+    let (mut places, mut workloads) = (Workloads::default(), Vec::new());
     let mut revisions = BTreeMap::new();
-    let pods: BTreeMap<&'a str, Facts<'a>> =
-        fleet.pods.iter().map(|pod| (&*pod.uid, facts(fleet, pod, places[&pod.workload()], &mut revisions))).collect();
+    let pods: BTreeMap<&'a str, Facts<'a>> = fleet
+        .pods
+        .iter()
+        .map(|pod| (&*pod.uid, facts(fleet, pod, places.place(pod, &mut workloads), &mut revisions)))
+        .collect();
     let uids: BTreeSet<&str> = plan.actions.iter().map(|action| &*action.update().uid).collect();
     let written = || fleet.pods.iter().copied().filter(|pod| uids.contains(&*pod.uid));
     let is_held =
@@ -35,7 +37,7 @@ pub fn ground<'a>(fleet: &Fleet<'a>, plan: &Plan) -> Ground<'a> {
         may_restore: update.gate.rollback && !is_held,
         max_unavailable: effective_max_unavailable(update.max_unavailable, all),
         pinned: pinned_target(update.partition, all),
-        workloads: pods_of.values().map(|pods| workload_max(update.max_unavailable, *pods)).collect(),
+        workloads: workloads.iter().map(|(_, pods)| workload_max(update.max_unavailable, *pods)).collect(),
         ours: written().map(|pod| (&*pod.uid, ours(pod))).collect(),
         budgets: budgets(fleet, &pods, &uids),
         pods,

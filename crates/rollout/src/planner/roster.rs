@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use pillion_api::{PodRevision, Template};
 
+use super::gate;
 use super::write::{self, Change};
 use crate::difference::{Difference, Place, lasting};
 use crate::fleet::Fleet;
 use crate::pod::{Pod, Status, Workload};
+use crate::progress::RevisionCount;
 use crate::swap::{Swap, swap};
 
-/// All pods of the set.
+/// All pods of the set. They are looked at once, because there are many and each is far from the other in memory.
 pub(super) struct Roster<'a> {
     pub(super) members: Vec<Member<'a>>,
+    /// The revisions they have, with the number of pods; the newest is the first.
+    pub(super) revisions: Vec<(&'a str, RevisionCount)>,
     /// The workloads they belong to, with the number of their pods.
     pub(super) workloads: Vec<(Workload<'a>, usize)>,
     /// What keeps pods from following in place, in words; [`Need::Recreate`] points here.
@@ -30,8 +34,16 @@ pub(super) struct Member<'a> {
     pub(super) pod: &'a Pod,
     /// What it was created with or given last, if that is known.
     pub(super) given: Option<&'a PodRevision>,
+    /// The place of that in [`Roster::revisions`].
+    revision: usize,
+    /// When it was given that, in seconds.
+    pub(super) since: Option<i64>,
     /// Whether the watch still has to show the last write of ours.
     pub(super) is_unseen: bool,
+    /// Whether the health gate counts it.
+    pub(super) is_unhealthy: bool,
+    /// Whether it was brought back from the newest revision.
+    pub(super) is_restored: bool,
     pub(super) swap: Swap<'a>,
     pub(super) need: Need,
     pub(super) workload: usize,
@@ -63,13 +75,14 @@ impl<'a> Roster<'a> {
             .collect();
         let mut roster = Self {
             members: Vec::with_capacity(fleet.pods.len()),
+            revisions: vec![(&fleet.set.revision, RevisionCount::default())],
             workloads: Vec::new(),
             obstacles: Vec::new(),
             // What is done for a pod of which only the images are known.
             changes: vec![Change::ByImages],
             places,
         };
-        let mut known: Vec<(&str, Known)> = vec![(&fleet.set.revision, Known::Nothing)];
+        let mut known = vec![Known::Nothing];
         let mut workloads = Workloads::default();
         let settle = SignedDuration::from_secs(fleet.set.update.settle_seconds.into());
         for pod in fleet.pods {
@@ -83,10 +96,26 @@ impl<'a> Roster<'a> {
                 }
                 _ => Swap::Done,
             };
-            let of_revision = given.map_or(Known::No, |given| roster.known(fleet, &mut known, &given.is));
-            let need = roster.need(fleet, pod, of_revision);
-            let workload = workloads.place(pod, &mut roster.workloads);
-            roster.members.push(Member { pod, given, is_unseen: unseen.is_some(), swap, need, workload });
+            let revision = given.map_or(usize::MAX, |given| roster.revision(fleet, &mut known, &given.is));
+            let need = roster.need(fleet, pod, known.get(revision).copied().unwrap_or(Known::No));
+            let mut member = Member {
+                pod,
+                given,
+                revision,
+                since: given.and_then(|given| given.since),
+                is_unseen: unseen.is_some(),
+                is_unhealthy: false,
+                is_restored: given.is_some_and(|given| given.failed.as_deref() == Some(&*fleet.set.revision)),
+                swap,
+                need,
+                workload: workloads.place(pod, &mut roster.workloads),
+            };
+            member.is_unhealthy = gate::is_unhealthy(fleet, &roster.places, &member);
+            if let Some((_, count)) = roster.revisions.get_mut(revision) {
+                count.pods += 1;
+                count.ready += usize::from(member.is_available());
+            }
+            roster.members.push(member);
         }
         roster
     }
@@ -101,11 +130,6 @@ impl<'a> Roster<'a> {
         &self.changes[place]
     }
 
-    /// The containers of the newest revision that run as long as a pod.
-    pub(super) fn places(&self) -> &[Place] {
-        &self.places
-    }
-
     /// Whether all containers of the set run in a pod and are ready.
     pub(super) fn runs_well(&self, pod: &Pod) -> bool {
         self.places.iter().all(|place| {
@@ -114,13 +138,13 @@ impl<'a> Roster<'a> {
         })
     }
 
-    fn known(&mut self, fleet: &Fleet<'a>, known: &mut Vec<(&'a str, Known)>, revision: &'a str) -> Known {
-        if let Some((_, found)) = known.iter().find(|(name, _)| *name == revision) {
-            return *found;
+    fn revision(&mut self, fleet: &Fleet<'a>, known: &mut Vec<Known>, revision: &'a str) -> usize {
+        if let Some(found) = self.revisions.iter().position(|(name, _)| *name == revision) {
+            return found;
         }
-        let found = fleet.templates.get(revision).map_or(Known::No, |template| self.learn(fleet, template));
-        known.push((revision, found));
-        found
+        known.push(fleet.templates.get(revision).map_or(Known::No, |template| self.learn(fleet, template)));
+        self.revisions.push((revision, RevisionCount::default()));
+        self.revisions.len() - 1
     }
 
     fn learn(&mut self, fleet: &Fleet<'a>, old: &Template) -> Known {
@@ -179,22 +203,23 @@ impl Member<'_> {
         self.pod.is_ready && self.swap.is_done()
     }
 
-    /// Whether it was given this revision.
-    pub(super) fn has(&self, revision: &str) -> bool {
-        self.given.is_some_and(|given| given.is == revision)
+    /// Whether it was given the newest revision.
+    pub(super) fn has_newest(&self) -> bool {
+        self.revision == 0
     }
 }
 
 /// Which workload a pod belongs to. Pods of one owner do, so its name is made out once for each.
 #[derive(Default)]
-struct Workloads<'a> {
+pub(super) struct Workloads<'a> {
     by_owner: BTreeMap<&'a str, usize>,
     by_name: BTreeMap<Workload<'a>, usize>,
     last: Option<(&'a str, usize)>,
 }
 
 impl<'a> Workloads<'a> {
-    fn place(&mut self, pod: &'a Pod, all: &mut Vec<(Workload<'a>, usize)>) -> usize {
+    /// The place of a pod's workload among all, which are counted.
+    pub(super) fn place(&mut self, pod: &'a Pod, all: &mut Vec<(Workload<'a>, usize)>) -> usize {
         let owner = pod.owner.as_ref().map_or(&*pod.uid, |owner| &*owner.uid);
         let place = match self.last {
             // Pods come in the order of their names, so those of one owner come together.

@@ -45,8 +45,8 @@ pub(super) fn starts<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, holds: &mut Hol
     if room == 0 {
         return hold_all(holds, Reason::PartitionKeeps, &candidates);
     }
-    let is_tried = fleet.set.update.probe && !is_proven(fleet, roster);
-    if is_tried && roster.members.iter().any(|member| !member.swap.is_done() && member.has(&fleet.set.revision)) {
+    let is_tried = fleet.set.update.probe && !is_proven(roster);
+    if is_tried && roster.members.iter().any(|member| !member.swap.is_done() && member.has_newest()) {
         return hold_all(holds, Reason::ProbeUnfinished, &candidates);
     }
     let mut chosen = Vec::new();
@@ -122,14 +122,13 @@ fn held_by_itself(fleet: &Fleet<'_>, member: &Member<'_>) -> Option<Reason> {
 
 /// Whether a pod was updated a few seconds ago.
 pub(super) fn is_recent(fleet: &Fleet<'_>, member: &Member<'_>) -> bool {
-    let since = member.given.and_then(|given| given.since);
-    since.is_some_and(|since| fleet.now.as_second() < since + LEFT_ALONE_SECONDS)
+    member.since.is_some_and(|since| fleet.now.as_second() < since + LEFT_ALONE_SECONDS)
 }
 
 /// Whether a pod runs the newest revision and is well.
-fn is_proven(fleet: &Fleet<'_>, roster: &Roster<'_>) -> bool {
+fn is_proven(roster: &Roster<'_>) -> bool {
     let is_proof = |member: &Member<'_>| {
-        !member.is_unseen && member.is_available() && member.has(&fleet.set.revision) && roster.runs_well(member.pod)
+        !member.is_unseen && member.is_available() && member.has_newest() && roster.runs_well(member.pod)
     };
     roster.members.iter().any(is_proof)
 }

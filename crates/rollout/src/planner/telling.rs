@@ -1,5 +1,7 @@
 //! How the update stands, in numbers and words.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use pillion_api::Reason;
 
@@ -27,6 +29,7 @@ pub(super) fn progress<'a>(
     let mut progress = Progress {
         pinned: pinned_target(fleet.set.update.partition, roster.members.len()),
         max_unavailable: effective_max_unavailable(fleet.set.update.max_unavailable, roster.members.len()),
+        revisions: revisions(roster),
         gate: gate.told(),
         read_again: fleet.own_writes.overdue(fleet.now).map(Box::from).collect(),
         wake_at: fleet.own_writes.next_change(fleet.now),
@@ -35,22 +38,27 @@ pub(super) fn progress<'a>(
     progress.counts.starting = starting;
     for member in &roster.members {
         count(&mut progress.counts, member);
-        count_revision(&mut progress, member);
         if let Need::Recreate(obstacle) = member.need {
             holds.one(Reason::NeedsRecreate, By::Obstacle(obstacle), member);
         }
-        if let Some(given) = member.given.filter(|given| !given.was.is_empty()) {
+        let is_settled = member.swap.is_done() && member.need == Need::Nothing;
+        if let Some(given) = member.given.filter(|_| !is_settled) {
             if progress.ask_events.len() < MOST_ASKED
                 && wants_events(member.pod, given, member.swap, &fleet.set.revision, fleet.now)
             {
                 progress.ask_events.push(member.pod.uid.clone());
             }
-            wake(&mut progress.wake_at, member, given.since, fleet.now);
+            wake(&mut progress.wake_at, member, fleet.now);
         }
     }
     progress.stalled = stalled(fleet, roster, gate);
     progress.blocked = blocked(fleet, roster, &holds);
     progress
+}
+
+fn revisions(roster: &Roster<'_>) -> BTreeMap<String, RevisionCount> {
+    let there = roster.revisions.iter().filter(|(_, count)| count.pods > 0);
+    there.map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
 fn count(counts: &mut Counts, member: &Member<'_>) {
@@ -69,19 +77,8 @@ fn count(counts: &mut Counts, member: &Member<'_>) {
     }
 }
 
-fn count_revision(progress: &mut Progress, member: &Member<'_>) {
-    let Some(given) = member.given else { return };
-    if !progress.revisions.contains_key(&given.is) {
-        progress.revisions.insert(given.is.clone(), RevisionCount::default());
-    }
-    if let Some(count) = progress.revisions.get_mut(&given.is) {
-        count.pods += 1;
-        count.ready += usize::from(member.is_available());
-    }
-}
-
 /// The times at which a pod counts otherwise though nothing changes.
-fn wake(wake_at: &mut Option<Timestamp>, member: &Member<'_>, since: Option<i64>, now: Timestamp) {
+fn wake(wake_at: &mut Option<Timestamp>, member: &Member<'_>, now: Timestamp) {
     let mut at = |time: Timestamp| {
         if time > now && wake_at.is_none_or(|earlier| time < earlier) {
             *wake_at = Some(time);
@@ -90,12 +87,8 @@ fn wake(wake_at: &mut Option<Timestamp>, member: &Member<'_>, since: Option<i64>
     if let Swap::Settling(settled) = member.swap {
         at(settled);
     }
-    let is_waiting = matches!(member.need, Need::InPlace(_));
-    if member.swap.is_done() && !is_waiting {
-        return;
-    }
     for seconds in [LEFT_ALONE_SECONDS, 15, 30, 60] {
-        if let Some(time) = since.and_then(|since| Timestamp::from_second(since + seconds).ok()) {
+        if let Some(time) = member.since.and_then(|since| Timestamp::from_second(since + seconds).ok()) {
             at(time);
         }
     }

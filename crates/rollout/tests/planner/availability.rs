@@ -82,7 +82,7 @@ fn replica_sets_of_one_deployment_are_one_workload() {
     let mut scene = Scene::new(4, no_probe(json!(4)));
     for number in 0..2 {
         owned_by(&mut scene, number, "ReplicaSet", "web-7f");
-        scene.pods[number].labels = Box::new([("app".into(), "web".into()), ("pod-template-hash".into(), "7f".into())]);
+        scene.pods[number].labels = [("app".into(), "web".into()), ("pod-template-hash".into(), "7f".into())].into();
     }
     assert_eq!(scene.planned(), [3, 2, 1]);
     let progress = scene.progress();

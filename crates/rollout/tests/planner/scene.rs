@@ -87,7 +87,7 @@ impl Scene {
             namespace: "shop".into(),
             name: format!("web-{number:05}").into(),
             uid: format!("uid-{number:05}").into(),
-            labels: Box::new([("app".into(), "web".into()), ("pod-template-hash".into(), "5d".into())]),
+            labels: [("app".into(), "web".into()), ("pod-template-hash".into(), "5d".into())].into(),
             created,
             owner: Some(Owner {
                 api_version: "apps/v1".into(),
