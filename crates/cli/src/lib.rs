@@ -7,6 +7,7 @@
 //! - `test`: whether they become what is expected.
 //! - `why`: why a pod of a cluster is as it is.
 //! - `diff`: what applying sets would do to the pods of a cluster.
+//! - `rollout`: how a change reaches the pods that run, and the hand on it.
 //! - `check`: whether the installation is well.
 //! - `off`, `on`: stop and start injection.
 //!
@@ -34,6 +35,7 @@ mod manifest;
 mod pod_diff;
 mod preview;
 mod render;
+mod rollout;
 mod sidecar_sets;
 mod switch;
 mod test;
@@ -63,6 +65,9 @@ enum Verb {
     Why(why::Arguments),
     #[command(about = "Show what applying SidecarSets would do to the pods of a cluster")]
     Diff(diff::Arguments),
+    /// Follow how a change of a SidecarSet reaches running pods, and pause, promote or undo it.
+    #[command(subcommand, arg_required_else_help = true)]
+    Rollout(rollout::Verb),
     /// Check the installation in a cluster: certificates, registration, reachability, versions.
     Check(check::Arguments),
     /// Stop injection at once, also while nothing of the product runs.
@@ -114,6 +119,7 @@ pub fn main() -> ExitCode {
         Verb::Test(arguments) => test::run(&arguments, &mut streams),
         Verb::Why(arguments) => why::run(&arguments, &mut streams),
         Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
+        Verb::Rollout(verb) => rollout::run(&verb, &mut streams),
         Verb::Check(arguments) => check::run(&arguments, &mut streams),
         Verb::Off(arguments) => switch::off(&arguments, &mut streams),
         Verb::On(arguments) => switch::on(&arguments, &mut streams),

@@ -13,7 +13,7 @@ pub(crate) mod kinds;
 mod progress;
 mod world;
 
-pub(crate) use cluster::{Cluster, DryRun, Query};
+pub(crate) use cluster::{Cluster, DryRun, Patched, Query};
 pub(crate) use progress::Progress;
 pub(crate) use world::World;
 

@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
-use kube::core::Request;
+use kube::core::{Request, Status};
 use pillion_runtime::client::{Source, connect};
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,8 @@ use super::kinds::Kind;
 const PAGE: u32 = 500;
 const EXPIRED: u16 = 410;
 const NOT_FOUND: u16 = 404;
+const UNPROCESSABLE: u16 = 422;
+const TEST_FAILED: &str = "test failed";
 /// Who writes, as the API server remembers it.
 const FIELD_MANAGER: &str = "pillion-cli";
 
@@ -39,6 +41,15 @@ pub(crate) enum DryRun {
     Yes,
     /// It is stored.
     No,
+}
+
+/// What came of a patch that tests what was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Patched {
+    /// The object as it is now, or would be.
+    Done(Value),
+    /// It is not as it was read any more.
+    Outdated,
 }
 
 impl Cluster {
@@ -132,14 +143,33 @@ impl Cluster {
         dry_run: DryRun,
     ) -> Result<Option<Value>, Failure> {
         let doing = || format!("patch {} {name}", kind.plural);
-        let parameters = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            dry_run: dry_run == DryRun::Yes,
-            ..PatchParams::default()
-        };
+        let parameters = patch_parameters(dry_run);
         let request = Request::new(kind.path(namespace)).patch(name, &parameters, &Patch::Merge(patch));
         let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
         absent_is_none(self.client.request(request).await).map_err(|error| failed(doing(), error))
+    }
+
+    /// Changes an object of the whole cluster by a JSON patch; what came of it.
+    pub(crate) async fn patch(
+        &self,
+        kind: Kind,
+        name: &str,
+        patch: json_patch::Patch,
+        dry_run: DryRun,
+    ) -> Result<Patched, Failure> {
+        let doing = || format!("patch {} {name}", kind.plural);
+        let parameters = patch_parameters(dry_run);
+        let request = Request::new(kind.path(None)).patch(name, &parameters, &Patch::<()>::Json(patch));
+        let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+        match self.client.request(request).await {
+            Ok(object) => Ok(Patched::Done(object)),
+            Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(Patched::Outdated),
+            // What the API server says of a test that fails, and of nothing else.
+            Err(kube::Error::Api(status)) if status.code == UNPROCESSABLE && told(&status).contains(TEST_FAILED) => {
+                Ok(Patched::Outdated)
+            }
+            Err(error) => Err(failed(doing(), error)),
+        }
     }
 
     /// Creates an object; what the API server made of it, or why it refused.
@@ -157,6 +187,20 @@ impl Cluster {
         let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
         self.client.request(request).await.map_err(|error| failed(doing(), error))
     }
+}
+
+fn patch_parameters(dry_run: DryRun) -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        dry_run: dry_run == DryRun::Yes,
+        ..PatchParams::default()
+    }
+}
+
+/// All words of a refusal.
+fn told(status: &Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes).map(|cause| cause.message.as_str());
+    [status.message.as_str()].into_iter().chain(causes).collect::<Vec<_>>().join(" ")
 }
 
 fn failed(doing: String, source: kube::Error) -> Failure {

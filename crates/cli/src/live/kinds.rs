@@ -42,6 +42,14 @@ pub(crate) const CUSTOM_RESOURCE: Kind = Kind {
     plural: "customresourcedefinitions",
     short: "crd",
 };
+pub(crate) const REVISION: Kind = Kind {
+    name: "ControllerRevision",
+    api_version: "apps/v1",
+    plural: "controllerrevisions",
+    short: "controllerrevision",
+};
+pub(crate) const DISRUPTION_BUDGET: Kind =
+    Kind { name: "PodDisruptionBudget", api_version: "policy/v1", plural: "poddisruptionbudgets", short: "pdb" };
 pub(crate) const SECRET: Kind = Kind { name: "Secret", api_version: "v1", plural: "secrets", short: "secret" };
 
 /// The kinds with a template for pods, besides pods themselves.
@@ -82,9 +90,36 @@ pub(crate) fn named(text: &str) -> Result<(Kind, String), String> {
     Ok((found, name.to_owned()))
 }
 
+/// A set as people name it: `scs/mesh`, or `mesh`.
+pub(crate) fn set_named(text: &str) -> Result<String, String> {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((kind, name)) if SIDECAR_SET.is_called(kind) => name,
+        Some((kind, _)) => return Err(format!("{kind:?} is no SidecarSet: write scs/name, or the name alone")),
+    };
+    if name.is_empty() || name.contains('/') {
+        return Err("write it as scs/name, such as scs/mesh".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_is_known_by_its_name_alone() {
+        for text in ["mesh", "scs/mesh", "sidecarset/mesh", "SidecarSets/mesh"] {
+            assert_eq!(set_named(text).as_deref(), Ok("mesh"), "{text}");
+        }
+        for text in ["", "scs/", "scs/a/b"] {
+            assert_eq!(set_named(text).unwrap_err(), "write it as scs/name, such as scs/mesh", "{text}");
+        }
+        assert_eq!(
+            set_named("deploy/web").unwrap_err(),
+            "\"deploy\" is no SidecarSet: write scs/name, or the name alone"
+        );
+    }
 
     #[test]
     fn kinds_are_known_by_all_their_names() {
