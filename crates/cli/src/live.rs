@@ -60,6 +60,9 @@ pub(crate) enum Failure {
         /// What came instead.
         source: Box<kube::Error>,
     },
+    /// The cluster does not tell what changes.
+    #[error("cannot watch {0}")]
+    Watch(String),
 }
 
 /// Runs what asks a cluster. Where there is none, that is said, and the status is 3.
@@ -78,7 +81,7 @@ pub(crate) fn run(
         Ok(ending) => Ok(ending),
         Err(Failure::Output(error)) => Err(error),
         Err(Failure::Usage(message)) => Err(io::Error::other(message)),
-        Err(failure @ (Failure::Connect(_) | Failure::Cluster { .. })) => {
+        Err(failure @ (Failure::Connect(_) | Failure::Cluster { .. } | Failure::Watch(_))) => {
             writeln!(streams.err, "error: {}", chain(&failure))?;
             Ok(Ending::NoCluster)
         }

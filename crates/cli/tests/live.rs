@@ -18,13 +18,21 @@ fn called(kubeconfig: Option<&str>, arguments: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ends by itself"), String::from_utf8(output.stderr).expect("it prints UTF-8"))
 }
 
-const VERBS: [&[&str]; 6] = [
+const VERBS: [&[&str]; 14] = [
     &["check"],
     &["why", "pod/web"],
     &["diff", "-f", "tests/render/sets"],
     &["off"],
     &["on"],
     &["off", "--set", "mesh"],
+    &["rollout", "status", "scs/mesh"],
+    &["rollout", "status", "-w", "mesh"],
+    &["rollout", "history", "mesh"],
+    &["rollout", "diff", "mesh"],
+    &["rollout", "pause", "scs/mesh"],
+    &["rollout", "resume", "scs/mesh"],
+    &["rollout", "promote", "scs/mesh", "--to", "50%"],
+    &["rollout", "undo", "scs/mesh", "--to", "2", "--dry-run"],
 ];
 
 #[test]
@@ -64,6 +72,14 @@ fn wrong_usage_is_told_before_a_cluster_is_asked() {
         (&["why", "pod/web", "-l", "app=web"], "cannot be used with"),
         (&["why", "pod/web", "-A"], "cannot be used with"),
         (&["diff"], "--filename <PATH>..."),
+        (&["rollout", "status"], "<SET>"),
+        (&["rollout", "status", "deploy/web"], "\"deploy\" is no SidecarSet: write scs/name, or the name alone"),
+        (&["rollout", "status", "scs/mesh", "-o", "yaml"], "invalid value 'yaml'"),
+        (&["rollout", "history", "scs/"], "write it as scs/name, such as scs/mesh"),
+        (&["rollout", "diff", "1", "2"], "1 2: name the set as well, such as scs/mesh 1 2"),
+        (&["rollout", "diff", "a", "b", "c", "d"], "unexpected value 'd'"),
+        (&["rollout", "promote", "mesh", "--to", "half"], "write a number of pods, or a percentage such as 50%"),
+        (&["rollout", "undo", "mesh", "--to"], "a value is required"),
         (&["diff", "-f", "nowhere.yaml"], "cannot read nowhere.yaml"),
     ] {
         let (status, said) = called(None, arguments);

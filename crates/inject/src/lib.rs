@@ -7,7 +7,8 @@
 //! - [`mismatch`]: why a set does not match.
 //! - [`Edit`]: what changing a set would do to a pod; [`Impact`]: to all of them.
 //! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
-//! - [`pod_of`], [`fill_in`]: the pod a workload would create, and what the API server does to it before it asks us.
+//! - [`pod_of`], [`fill_in`]: the pod a workload would create, and what the API server does to it before it asks us;
+//!   [`uninjected`]: what a pod was before, as far as it tells.
 //! - [`effective_requests`], [`qos_class`]: what a pod asks of a node, before and after.
 //!
 //! The webhook, the controller and the command line call these functions on the same bytes. A pod is JSON, edited only
@@ -51,3 +52,4 @@ pub use record::{Entry, MAX_RECORD, Record};
 pub use server_defaults::{Filled, FilledBy, LimitRange, fill_in};
 pub use set_index::{SetIndex, selects_namespace};
 pub use templates::{Origin, WorkloadPod, pod_of};
+pub use uninjected::uninjected;

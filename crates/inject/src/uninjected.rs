@@ -15,7 +15,7 @@ use crate::sidecar::{one_spelling, place};
 const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 
 /// Takes out of a pod what sets have added. `set` knows the sets by their names.
-pub(crate) fn uninjected<'a>(pod: &Value, set: impl Fn(&str) -> Option<&'a Meaning>) -> Value {
+pub fn uninjected<'a>(pod: &Value, set: impl Fn(&str) -> Option<&'a Meaning>) -> Value {
     let mut before = pod.clone();
     let Ok(read) = Pod::read(pod) else { return before };
     let ours = marks::ours(&read);

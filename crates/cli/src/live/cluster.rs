@@ -58,6 +58,11 @@ impl Cluster {
         Ok(Self { client: connect(source, agent).await? })
     }
 
+    /// For those who watch.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The namespace of the context.
     pub(crate) fn default_namespace(&self) -> &str {
         self.client.default_namespace()

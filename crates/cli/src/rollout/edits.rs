@@ -189,7 +189,8 @@ pub(super) fn written(count: PodCount) -> String {
     }
 }
 
-fn json_of(count: PodCount) -> Value {
+/// As it is stored.
+pub(super) fn json_of(count: PodCount) -> Value {
     match count {
         PodCount::Pods(pods) => json!(pods),
         PodCount::Percent(_) => json!(written(count)),

@@ -27,7 +27,7 @@ pub(super) fn set(image: &str, more: Value) -> Value {
         "restartPolicy": "Always", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}]});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet",
-        "metadata": {"name": "mesh", "uid": "u-mesh", "generation": 3}, "spec": spec})
+        "metadata": {"name": "mesh", "uid": "u-mesh", "generation": 3}, "spec": spec, "status": {"observedGeneration": 3}})
 }
 
 /// The name of the revision of a set.
@@ -73,11 +73,11 @@ pub(super) fn with_status(mut pod: Value, is_ready: bool, state: Value, restarts
     pod
 }
 
-/// A pod that was updated in place from one set to another, so many minutes ago.
-pub(super) fn updated(from: &Value, to: &Value, mut pod: Value, minutes: i64) -> Value {
+/// A pod that was updated in place from one set to another, at this time.
+pub(super) fn updated(from: &Value, to: &Value, mut pod: Value, since: Timestamp) -> Value {
     let record = PodRevision {
         is: revision(to),
-        since: Some(ago(minutes).as_second()),
+        since: Some(since.as_second()),
         from: Some(revision(from)),
         was: [("proxy".to_owned(), format!("0 {:012}", 0))].into(),
         failed: None,
@@ -89,9 +89,14 @@ pub(super) fn updated(from: &Value, to: &Value, mut pod: Value, minutes: i64) ->
 
 /// What a cluster with these objects has.
 pub(super) fn rollout(set: &Value, revisions: &[Value], pods: &[Value]) -> Rollout {
+    rollout_with_budgets(set, revisions, pods, &[])
+}
+
+/// The same with budgets.
+pub(super) fn rollout_with_budgets(set: &Value, revisions: &[Value], pods: &[Value], budgets: &[Value]) -> Rollout {
     let facts = Facts { namespace: "pillion-system".to_owned(), ..Facts::default() };
     let world = World::read(std::slice::from_ref(set), &[], &[], facts);
-    let mut rollout = match Rollout::read(set.clone(), world, revisions) {
+    let mut rollout = match Rollout::read(set.clone(), world, revisions, budgets) {
         Ok(rollout) => rollout,
         Err(Unusable::Invalid(error)) => panic!("{error}"),
         Err(Unusable::Failed(failure)) => panic!("{failure}"),
@@ -117,7 +122,11 @@ pub(super) fn canary() -> Rollout {
     let mut pods = Vec::new();
     for at in 0..6 {
         let pod = pod(&second, "shop", "web", at);
-        pods.push(if at < 2 { with_status(updated(&second, &third, pod, 10), true, running.clone(), 1) } else { pod });
+        pods.push(if at < 2 {
+            with_status(updated(&second, &third, pod, ago(10)), true, running.clone(), 1)
+        } else {
+            pod
+        });
     }
     pods.extend((0..3).map(|at| pod(&second, "search", "api", at)));
     pods.push(pod(&set("registry.example/mesh:1.8.0", json!({})), "search", "old", 0));
@@ -139,6 +148,7 @@ pub(super) fn canary() -> Rollout {
 
 /// A set whose controller has never run.
 pub(super) fn without_revisions() -> Rollout {
-    let set = set(V1, json!({}));
+    let mut set = set(V1, json!({}));
+    set["status"] = json!({});
     rollout(&set, &[], &[pod(&set, "shop", "web", 0)])
 }

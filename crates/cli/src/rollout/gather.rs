@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use pillion_api::revision::SET_UID_LABEL;
-use pillion_api::{Condition, Meaning, review};
+use pillion_api::{Condition, LabelSelector, Meaning, Selector, review};
 use pillion_inject::coverage::{LivingPod, Marks, Standing, standings};
 use pillion_inject::marks;
-use pillion_rollout::{Pod, RawPod};
+use pillion_rollout::{DisruptionBudget, Pod, RawPod};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::revisions::Revisions;
-use crate::live::kinds::{POD, REVISION, SIDECAR_SET};
+use crate::live::kinds::{DISRUPTION_BUDGET, POD, REVISION, SIDECAR_SET};
 use crate::live::{Cluster, Connection, Failure, Progress, Query, World};
 use crate::{Ending, Streams};
 
@@ -26,10 +26,32 @@ pub(super) struct Rollout {
     pub(super) revisions: Revisions,
     /// The pods that live, match it and carry it, by namespace and name.
     pub(super) pods: Vec<Pod>,
+    /// The budgets of the cluster.
+    pub(super) budgets: Vec<DisruptionBudget>,
     /// One of the pods of each workload as it is stored: the first by name.
     pub(super) samples: BTreeMap<(String, String, String), Value>,
     /// What decides about pods besides.
     pub(super) world: World,
+}
+
+/// A pod, as far as a rollout looks at it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SeenPod {
+    pub(super) pod: Pod,
+    marks: Marks,
+}
+
+impl SeenPod {
+    /// Reads a pod; `None` for one that nothing can be done to.
+    pub(super) fn read(object: &Value) -> Option<Self> {
+        // What the API server has can be read.
+        let pod = Pod::read(RawPod::deserialize(object).ok()?);
+        let annotations = &object["metadata"]["annotations"];
+        let annotation = |key: &str| annotations.get(key).and_then(Value::as_str);
+        let is_labelled = pod.label(marks::INJECTED_LABEL) == Some("true");
+        let marks = Marks::read(annotation, is_labelled, !pod.containers.is_empty())?;
+        Some(Self { pod, marks })
+    }
 }
 
 /// Why there is no rollout to speak of.
@@ -48,29 +70,19 @@ impl From<Failure> for Unusable {
 
 impl Rollout {
     /// Sorts out what the cluster has. Pods come later, a page at a time.
-    pub(super) fn read(set: Value, mut world: World, revisions: &[Value]) -> Result<Self, Unusable> {
-        let mut words = set.clone();
-        // A newer controller may tell more than is known here; it is no part of what the set means.
-        words.as_object_mut().map(|fields| fields.remove("status"));
-        let review = review(&words);
-        let first_error = review.errors().next().map(ToString::to_string);
-        let Some(meaning) = review.meaning else {
-            return Err(Unusable::Invalid(first_error.unwrap_or_default()));
-        };
+    pub(super) fn read(set: Value, mut world: World, revisions: &[Value], budgets: &[Value]) -> Result<Self, Unusable> {
+        let meaning = meaning(&set)?;
         // The set that was read is the one that counts, should it have changed since the others were.
         world.given.sets.insert(meaning.clone());
         let revisions = Revisions::read(revisions, &meaning);
-        Ok(Self { set, meaning, revisions, pods: Vec::new(), samples: BTreeMap::new(), world })
+        let budgets = budgets.iter().filter_map(budget).collect();
+        Ok(Self { set, meaning, revisions, pods: Vec::new(), budgets, samples: BTreeMap::new(), world })
     }
 
     /// Takes a pod if it carries the set.
     pub(super) fn take(&mut self, object: Value) {
-        // What the API server has can be read.
-        let Ok(raw) = RawPod::deserialize(&object) else { return };
-        let pod = Pod::read(raw);
-        if pod.is_ended || !self.is_carried_by(&pod, &object) {
-            return;
-        }
+        let Some(seen) = SeenPod::read(&object).filter(|seen| self.is_carried_by(seen)) else { return };
+        let pod = seen.pod;
         let workload = pod.workload();
         let key = (workload.namespace.to_owned(), workload.kind.to_owned(), workload.name.to_owned());
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -82,17 +94,17 @@ impl Rollout {
     }
 
     /// Whether a pod counts, by the rule of the controller.
-    fn is_carried_by(&self, pod: &Pod, object: &Value) -> bool {
-        let annotations = &object["metadata"]["annotations"];
-        let annotation = |key: &str| annotations.get(key).and_then(Value::as_str);
-        let is_labelled = pod.label(marks::INJECTED_LABEL) == Some("true");
-        let Some(marks) = Marks::read(annotation, is_labelled, !pod.containers.is_empty()) else { return false };
+    pub(super) fn is_carried_by(&self, seen: &SeenPod) -> bool {
+        let SeenPod { pod, marks } = seen;
+        if pod.is_ended {
+            return false;
+        }
         let living = LivingPod {
             labels: pod.labels.clone(),
             created: pod.created,
             is_deleting: pod.is_deleting,
             is_ready: pod.is_ready,
-            marks,
+            marks: marks.clone(),
         };
         let given = &self.world.given;
         let namespace = given.namespace(&pod.namespace);
@@ -101,8 +113,15 @@ impl Rollout {
         standings.get(&self.meaning.name) == Some(&Standing::Carries)
     }
 
+    /// The same pods with another set; what is wrong with it where it has errors.
+    pub(super) fn with_set(self, set: Value) -> Result<Self, Unusable> {
+        let meaning = meaning(&set)?;
+        let revisions = self.revisions.of(&meaning);
+        Ok(Self { set, meaning, revisions, ..self })
+    }
+
     /// The labels of the pods that may carry it: those with our label, and those that `OpenKruise` may have injected.
-    fn queries(&self) -> [String; 2] {
+    pub(super) fn queries(&self) -> [String; 2] {
         let label = marks::INJECTED_LABEL;
         let listed = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(",");
         let requirements = self.meaning.selector.requirements().iter().map(|requirement| {
@@ -123,13 +142,8 @@ impl Rollout {
         self.pods.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
     }
 
-    /// Asks the cluster.
-    pub(super) async fn gather(
-        cluster: &Cluster,
-        connection: &Connection,
-        name: &str,
-        streams: &mut Streams<'_>,
-    ) -> Result<Self, Unusable> {
+    /// Asks the cluster for all but the pods.
+    pub(super) async fn without_pods(cluster: &Cluster, connection: &Connection, name: &str) -> Result<Self, Unusable> {
         let set = cluster.get(SIDECAR_SET, None, name).await?;
         let set = set.ok_or_else(|| Failure::Usage(format!("there is no SidecarSet {name}")))?;
         let own_namespace = &connection.pillion_namespace;
@@ -137,8 +151,19 @@ impl Rollout {
         let labels = format!("{SET_UID_LABEL}={uid}");
         let query = Query { namespace: Some(own_namespace), labels: Some(&labels) };
         let revisions = cluster.list(REVISION, query).await?;
+        let budgets = cluster.list(DISRUPTION_BUDGET, Query::default()).await?;
         let world = World::gather(cluster, None, own_namespace).await?;
-        let mut rollout = Self::read(set, world, &revisions)?;
+        Self::read(set, world, &revisions, &budgets)
+    }
+
+    /// Asks the cluster.
+    pub(super) async fn gather(
+        cluster: &Cluster,
+        connection: &Connection,
+        name: &str,
+        streams: &mut Streams<'_>,
+    ) -> Result<Self, Unusable> {
+        let mut rollout = Self::without_pods(cluster, connection, name).await?;
         let mut progress = Progress::new();
         let mut seen = 0;
         for labels in rollout.queries() {
@@ -166,13 +191,45 @@ impl Rollout {
         name: &str,
         streams: &mut Streams<'_>,
     ) -> Result<Result<Self, Ending>, Failure> {
-        match Self::gather(cluster, connection, name, streams).await {
-            Ok(rollout) => Ok(Ok(rollout)),
-            Err(Unusable::Failed(failure)) => Err(failure),
-            Err(Unusable::Invalid(error)) => {
-                writeln!(streams.err, "error: set {name} is not followed by any pod until it is corrected: {error}")?;
-                Ok(Err(Ending::Finding))
-            }
+        let gathered = Self::gather(cluster, connection, name, streams).await;
+        said(gathered, name, streams)
+    }
+}
+
+fn meaning(set: &Value) -> Result<Meaning, Unusable> {
+    let mut words = set.clone();
+    // A newer controller may tell more than is known here; it is no part of what the set means.
+    words.as_object_mut().map(|fields| fields.remove("status"));
+    let review = review(&words);
+    let first_error = review.errors().next().map(ToString::to_string);
+    review.meaning.ok_or_else(|| Unusable::Invalid(first_error.unwrap_or_default()))
+}
+
+/// Says what stands against a rollout, and how the verb ends.
+pub(super) fn said(
+    gathered: Result<Rollout, Unusable>,
+    name: &str,
+    streams: &mut Streams<'_>,
+) -> Result<Result<Rollout, Ending>, Failure> {
+    match gathered {
+        Ok(rollout) => Ok(Ok(rollout)),
+        Err(Unusable::Failed(failure)) => Err(failure),
+        Err(Unusable::Invalid(error)) => {
+            writeln!(streams.err, "error: no pod follows set {name} until it is corrected: {error}")?;
+            Ok(Err(Ending::Finding))
         }
     }
+}
+
+/// Reads a budget; `None` for one that selects nothing.
+fn budget(object: &Value) -> Option<DisruptionBudget> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
+    let selector = LabelSelector::deserialize(object.pointer("/spec/selector")?).ok()?;
+    let allowed = object.pointer("/status/disruptionsAllowed").and_then(Value::as_u64).unwrap_or(0);
+    Some(DisruptionBudget {
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+        selector: Selector::compile(&selector),
+        allowed: usize::try_from(allowed).unwrap_or(usize::MAX),
+    })
 }

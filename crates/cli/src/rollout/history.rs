@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::gather::Rollout;
 use super::revisions::Revision;
-use crate::layout::{hanging, indented};
+use crate::layout::indented;
 use crate::live::kinds::set_named;
 use crate::live::{Connection, run as run_live};
 use crate::{Ending, Format, Streams};
@@ -56,37 +56,26 @@ fn text(rollout: &Rollout, now: Timestamp) -> String {
     let mut counts = counts(&set.name, &rollout.pods);
     let mut rows = Vec::new();
     for revision in revisions.all() {
-        let marks = marks(rollout, revision);
-        rows.push([
-            revision.number.to_string(),
-            revision.name.clone(),
-            revision.custom_versions.join(", "),
-            revision.created.map_or_else(|| "?".to_owned(), |created| age(now.duration_since(created))),
-            counts.remove(&Some(revision.name.as_str())).unwrap_or(0).to_string(),
-            [marks.join(", "), images(revision)]
-                .into_iter()
-                .filter(|words| !words.is_empty())
-                .collect::<Vec<_>>()
-                .join("; "),
-        ]);
+        rows.push(Row {
+            cells: [
+                revision.number.to_string(),
+                revision.name.clone(),
+                revision.custom_versions.join(", "),
+                revision.created.map_or_else(|| "?".to_owned(), |created| age(now.duration_since(created))),
+                counts.remove(&Some(revision.name.as_str())).unwrap_or(0).to_string(),
+                marks(rollout, revision).join(", "),
+            ],
+            images: images(revision),
+        });
     }
-    let mut text = format!(
-        "SidecarSet {}: {}, {}\n\n",
-        set.name,
-        plural(rows.len(), "revision"),
-        plural(rollout.pods.len(), "pod")
-    );
+    let (all, pods) = (plural(rows.len(), "revision"), plural(rollout.pods.len(), "pod"));
+    let mut text = format!("SidecarSet {}: {all}, {pods}\n", set.name);
     if !rows.is_empty() {
-        text.push_str(&table(&rows));
-    }
-    for (name, count) in counts {
-        let words = match name {
-            Some(name) => format!("note: {} with revision {name}, which is not kept any more", plural(count, "pod")),
-            None => format!("note: {} that do not say which revision they have", plural(count, "pod")),
-        };
-        let _ = write!(text, "\n{}", indented(2, &words));
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{}", table(&rows));
     }
     if revisions.newest().is_none() {
+        counts.remove(&Some(set.revision.as_str()));
         let words = format!(
             "note: revision {} is the newest and not stored yet: the controller stores it when it sees the set, \
              `pillion check` tells whether it runs",
@@ -94,22 +83,37 @@ fn text(rollout: &Rollout, now: Timestamp) -> String {
         );
         let _ = write!(text, "\n{}", indented(2, &words));
     }
+    for (name, count) in counts {
+        let words = match name {
+            Some(name) => format!("note: {} with revision {name}, which is not kept any more", plural(count, "pod")),
+            None => format!("note: {} without a word about the revision", plural(count, "pod")),
+        };
+        let _ = write!(text, "\n{}", indented(2, &words));
+    }
     text
 }
 
-fn table(rows: &[[String; 6]]) -> String {
-    let head = ["#", "REVISION", "VERSIONS", "AGE", "PODS", "IMAGES"].map(str::to_owned);
-    let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+struct Row {
+    cells: [String; 6],
+    images: String,
+}
+
+fn table(rows: &[Row]) -> String {
+    let head = ["#", "REVISION", "VERSIONS", "AGE", "PODS", ""].map(str::to_owned);
+    let cells = || [&head].into_iter().chain(rows.iter().map(|row| &row.cells));
+    let width = |column: usize| cells().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();
     let mut text = String::new();
-    for row in [&head].into_iter().chain(rows) {
-        let [number, name, versions, age, pods, images] = row;
-        let begin = format!(
-            "  {number:>0$}  {name:1$}  {versions:2$}  {age:>3$}  {pods:>4$}  ",
+    for (at, [number, name, versions, age, pods, marks]) in cells().enumerate() {
+        let line = format!(
+            "  {number:>0$}  {name:1$}  {versions:2$}  {age:>3$}  {pods:>4$}  {marks}",
             widths[0], widths[1], widths[2], widths[3], widths[4]
         );
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{begin}{}", hanging(begin.chars().count(), images));
+        let _ = writeln!(text, "{}", line.trim_end());
+        if let Some(row) = at.checked_sub(1).and_then(|at| rows.get(at)) {
+            text.push_str(&indented(widths[0] + 4, &row.images));
+        }
     }
     text
 }

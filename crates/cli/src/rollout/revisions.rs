@@ -50,11 +50,6 @@ impl Revision {
             lists.flatten().filter_map(|container| Some((container["name"].as_str()?, container["image"].as_str()?)));
         images.collect()
     }
-
-    /// `2 mesh-n2b6j8xzfv`
-    pub(super) fn title(&self) -> String {
-        format!("{} {}", self.number, self.name)
-    }
 }
 
 impl Revisions {
@@ -62,8 +57,13 @@ impl Revisions {
     pub(super) fn read(objects: &[Value], set: &Meaning) -> Self {
         let mut all: Vec<Revision> = objects.iter().filter_map(Revision::read).collect();
         all.sort_by(|one, other| (other.number, &other.name).cmp(&(one.number, &one.name)));
+        Self { all, ..Self::default() }.of(set)
+    }
+
+    /// The same revisions, of a set that stands otherwise.
+    pub(super) fn of(self, set: &Meaning) -> Self {
         let pinned = set.injection.pin.as_ref().map(|pin| pin.revision.clone());
-        Self { all, newest: set.revision.clone(), pinned }
+        Self { all: self.all, newest: set.revision.clone(), pinned }
     }
 
     /// The newest first.

@@ -3,11 +3,14 @@
 use std::io;
 
 use clap::Args;
+use jiff::Timestamp;
 use pillion_api::PodCount;
 use serde_json::{Value, json};
 
 use super::edits::{Edit, Edited, Refused, count};
 use super::gather::Rollout;
+use super::picture::Picture;
+use super::status::outlook;
 use crate::live::kinds::{SIDECAR_SET, set_named};
 use crate::live::{Cluster, Connection, DryRun, Failure, Patched, run as run_live};
 use crate::{Ending, Streams, pod_diff};
@@ -79,7 +82,7 @@ fn run(
             Err(ending) => return Ok(ending),
         };
         match plan(&rollout)? {
-            Ok(edit) => carry_out(cluster, arguments, &rollout, &edit, streams).await,
+            Ok(edit) => carry_out(cluster, arguments, rollout, &edit, streams).await,
             Err(Refused(why)) => {
                 writeln!(streams.err, "error: {why}")?;
                 Ok(Ending::Finding)
@@ -91,7 +94,7 @@ fn run(
 async fn carry_out(
     cluster: &Cluster,
     arguments: &Arguments,
-    rollout: &Rollout,
+    rollout: Rollout,
     edit: &Edit,
     streams: &mut Streams<'_>,
 ) -> Result<Ending, Failure> {
@@ -112,6 +115,10 @@ async fn carry_out(
     write!(streams.out, "{}", result(set, &rollout.set, &after, tried))?;
     for note in &edit.notes {
         writeln!(streams.err, "note: {note}")?;
+    }
+    if let Ok(edited) = rollout.with_set(after) {
+        // The controller has not seen it yet, of course.
+        writeln!(streams.err, "then: {}", outlook(&Picture::of(&edited, Timestamp::now())))?;
     }
     writeln!(streams.err, "the same by hand:\n  {command}")?;
     Ok(Ending::Fine)
