@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use pillion_api::{Meaning, REVISIONS, Template, template};
+use pillion_api::{Meaning, PodRevisions, REVISIONS, Template};
 use pillion_inject::{Candidate, Choice, Installation, LimitRange, fill_in, inject, marks, uninjected};
+use pillion_rollout::history::Revision;
 use pillion_rollout::{Difference, Place, Pod};
 use serde_json::{Map, Value, json};
 
 use super::gather::Rollout;
 use super::history::{counts, plural};
-use super::revisions::Revision;
 use crate::layout::{hanging, indented};
 use crate::live::kinds::set_named;
 use crate::live::{Connection, Failure, run as run_live};
@@ -142,11 +142,9 @@ impl Comparison {
         let set = &rollout.meaning;
         let (from, to) = chosen(rollout, question)?;
         let readable = |revision: &Revision| {
-            let read = template(&revision.fields);
-            read.map_err(|problems| {
-                let first = problems.first().map(ToString::to_string).unwrap_or_default();
-                format!("revision {} cannot be used any more: {first}", revision.name)
-            })
+            let words =
+                || format!("revision {} is of another version of the product, and cannot be read", revision.name);
+            revision.template.clone().ok_or_else(words)
         };
         let (old, new) = (readable(from)?, readable(to)?);
         Ok(Self {
@@ -326,11 +324,12 @@ fn key(pod: &Pod) -> (String, String, String) {
 
 /// A pod as its workload would create it again.
 fn bare(rollout: &Rollout, pod: &Value) -> Value {
-    let own = pod["metadata"]["annotations"][REVISIONS].as_str().and_then(pillion_api::PodRevisions::parse);
+    let own = pod["metadata"]["annotations"][REVISIONS].as_str().and_then(PodRevisions::parse);
     let own = own.and_then(|own| own.of(&rollout.meaning.name).map(|it| it.is.clone()));
-    let own = own.and_then(|name| template(&rollout.revisions.named(&name)?.fields).ok());
+    let own = own.and_then(|name| rollout.revisions.named(&name)?.template.clone());
     // What is to be taken out is what it was given, and not what the set gives now.
-    let had = Meaning { template: own.unwrap_or_else(|| rollout.meaning.template.clone()), ..rollout.meaning.clone() };
+    let template = own.map_or_else(|| rollout.meaning.template.clone(), |own| (*own).clone());
+    let had = Meaning { template, ..rollout.meaning.clone() };
     let given = &rollout.world.given;
     let known = |name: &str| if name == had.name { Some(&had) } else { given.sets.get(name).map(AsRef::as_ref) };
     let mut bare = uninjected(pod, known);
@@ -349,7 +348,7 @@ fn decided(rollout: &Rollout, pod: &Value, (name, template): (&str, &Template)) 
     let sets = given.sets.matching(&labels, &namespace);
     let candidates = sets.into_iter().map(|set| {
         if set.name == rollout.meaning.name {
-            Candidate { set, choice: Choice::Revision { name, template } }
+            Candidate { choice: Choice::Revision { name, template }, ..Candidate::latest(set) }
         } else {
             Candidate::latest(set)
         }

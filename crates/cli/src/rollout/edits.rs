@@ -1,11 +1,12 @@
 //! Which edits of a set pause, resume, promote and undo a rollout; or why there is nothing to do.
 
 use pillion_api::{CUSTOM_VERSION_LABEL, Meaning, PodCount, UpdateType, revision};
+use pillion_rollout::history::Revision;
 use pillion_rollout::pinned_target;
 use serde_json::{Value, json};
 
 use super::patch::Patch;
-use super::revisions::{Revision, Revisions};
+use super::revisions::Revisions;
 
 const PAUSED: [&str; 3] = ["spec", "updateStrategy", "paused"];
 const PARTITION: [&str; 3] = ["spec", "updateStrategy", "partition"];

@@ -2,10 +2,13 @@
 //! writes down.
 #![expect(clippy::needless_pass_by_value, reason = "tests, in which JSON is written where it is used")]
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
-use pillion_api::revision::{CUSTOM_VERSIONS, data, fields, name};
+use pillion_api::revision::CUSTOM_VERSIONS;
 use pillion_api::{PodRevision, PodRevisions, REVISIONS, review};
 use pillion_inject::{Candidate, Installation, Namespace, inject};
+use pillion_rollout::history::{Step, steps};
 use serde_json::{Value, json};
 
 use super::gather::{Rollout, Unusable};
@@ -32,15 +35,19 @@ pub(super) fn set(image: &str, more: Value) -> Value {
 
 /// The name of the revision of a set.
 pub(super) fn revision(set: &Value) -> String {
-    name("mesh", &fields(set["spec"].as_object().unwrap()))
+    review(set).meaning.unwrap().revision
 }
 
 /// What the controller keeps of a set.
 pub(super) fn stored(set: &Value, number: i64, versions: &[&str], created: Timestamp) -> Value {
-    let fields = fields(set["spec"].as_object().unwrap());
-    json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": number, "data": data(&fields),
-        "metadata": {"name": revision(set), "namespace": "pillion-system", "creationTimestamp": created.to_string(),
-            "annotations": {CUSTOM_VERSIONS: json!(versions).to_string()}}})
+    let meaning = review(set).meaning.unwrap();
+    let spec = set["spec"].as_object().unwrap();
+    let mut steps = steps(&meaning, "u-mesh", "pillion-system", spec, &[], &BTreeSet::new());
+    let Some(Step::Create(mut object)) = steps.pop() else { panic!("nothing is stored: {steps:?}") };
+    object["revision"] = json!(number);
+    object["metadata"]["annotations"][CUSTOM_VERSIONS] = json!(json!(versions).to_string());
+    object["metadata"]["creationTimestamp"] = json!(created.to_string());
+    object
 }
 
 /// A pod of a Deployment, as the webhook made it with a set; ready.

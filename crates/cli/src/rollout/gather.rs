@@ -74,7 +74,7 @@ impl Rollout {
         let meaning = meaning(&set)?;
         // The set that was read is the one that counts, should it have changed since the others were.
         world.given.sets.insert(meaning.clone());
-        let revisions = Revisions::read(revisions, &meaning);
+        let revisions = Revisions::read(revisions, &meaning, uid(&set));
         let budgets = budgets.iter().filter_map(budget).collect();
         Ok(Self { set, meaning, revisions, pods: Vec::new(), budgets, samples: BTreeMap::new(), world })
     }
@@ -116,7 +116,7 @@ impl Rollout {
     /// The same pods with another set; what is wrong with it where it has errors.
     pub(super) fn with_set(self, set: Value) -> Result<Self, Unusable> {
         let meaning = meaning(&set)?;
-        let revisions = self.revisions.of(&meaning);
+        let revisions = self.revisions.of(&meaning, uid(&set));
         Ok(Self { set, meaning, revisions, ..self })
     }
 
@@ -147,8 +147,7 @@ impl Rollout {
         let set = cluster.get(SIDECAR_SET, None, name).await?;
         let set = set.ok_or_else(|| Failure::Usage(format!("there is no SidecarSet {name}")))?;
         let own_namespace = &connection.pillion_namespace;
-        let uid = set["metadata"]["uid"].as_str().unwrap_or_default();
-        let labels = format!("{SET_UID_LABEL}={uid}");
+        let labels = format!("{SET_UID_LABEL}={}", uid(&set));
         let query = Query { namespace: Some(own_namespace), labels: Some(&labels) };
         let revisions = cluster.list(REVISION, query).await?;
         let budgets = cluster.list(DISRUPTION_BUDGET, Query::default()).await?;
@@ -194,6 +193,10 @@ impl Rollout {
         let gathered = Self::gather(cluster, connection, name, streams).await;
         said(gathered, name, streams)
     }
+}
+
+fn uid(set: &Value) -> &str {
+    set["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
 fn meaning(set: &Value) -> Result<Meaning, Unusable> {

@@ -7,10 +7,11 @@ use std::io;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use pillion_rollout::Pod;
+use pillion_rollout::history::Revision;
 use serde_json::{Value, json};
 
 use super::gather::Rollout;
-use super::revisions::Revision;
+use super::revisions::{Pin, images};
 use crate::layout::indented;
 use crate::live::kinds::set_named;
 use crate::live::{Connection, run as run_live};
@@ -61,11 +62,11 @@ fn text(rollout: &Rollout, now: Timestamp) -> String {
                 revision.number.to_string(),
                 revision.name.clone(),
                 revision.custom_versions.join(", "),
-                revision.created.map_or_else(|| "?".to_owned(), |created| age(now.duration_since(created))),
+                revisions.created(revision).map_or_else(|| "?".to_owned(), |created| age(now.duration_since(created))),
                 counts.remove(&Some(revision.name.as_str())).unwrap_or(0).to_string(),
                 marks(rollout, revision).join(", "),
             ],
-            images: images(revision),
+            images: images_of(revision),
         });
     }
     let (all, pods) = (plural(rows.len(), "revision"), plural(rollout.pods.len(), "pod"));
@@ -81,6 +82,10 @@ fn text(rollout: &Rollout, now: Timestamp) -> String {
              `pillion check` tells whether it runs",
             set.revision
         );
+        let _ = write!(text, "\n{}", indented(2, &words));
+    }
+    if let Pin::Unusable(word) = revisions.pin() {
+        let words = format!("note: the set pins {word}, which is none of its revisions: new pods cannot have it");
         let _ = write!(text, "\n{}", indented(2, &words));
     }
     for (name, count) in counts {
@@ -120,13 +125,13 @@ fn table(rows: &[Row]) -> String {
 
 fn marks(rollout: &Rollout, revision: &Revision) -> Vec<&'static str> {
     let revisions = &rollout.revisions;
-    let is_pinned = revisions.pinned().is_some_and(|pinned| pinned.name == revision.name);
+    let is_pinned = matches!(revisions.pin(), Pin::Revision(name) if *name == revision.name);
     let marks = [(revisions.is_newest(revision), "newest"), (is_pinned, "pinned")];
     marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect()
 }
 
-fn images(revision: &Revision) -> String {
-    revision.images().iter().map(|(container, image)| format!("{container}={image}")).collect::<Vec<_>>().join(", ")
+fn images_of(revision: &Revision) -> String {
+    images(revision).iter().map(|(container, image)| format!("{container}={image}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The same. Fields may be added, and none changes its meaning.
@@ -134,13 +139,13 @@ fn json(rollout: &Rollout) -> Value {
     let (set, revisions) = (&rollout.meaning, &rollout.revisions);
     let counts = counts(&set.name, &rollout.pods);
     let listed = revisions.all().iter().map(|revision| {
-        let images = revision.images().into_iter().map(|(container, image)| (container.to_owned(), json!(image)));
+        let images = images(revision).into_iter().map(|(container, image)| (container.to_owned(), json!(image)));
         let marks = marks(rollout, revision);
         json!({
             "number": revision.number,
             "name": revision.name,
             "customVersions": revision.custom_versions,
-            "created": revision.created.map(|created| created.to_string()),
+            "created": revisions.created(revision).map(|created| created.to_string()),
             "pods": counts.get(&Some(revision.name.as_str())).unwrap_or(&0),
             "images": images.collect::<serde_json::Map<_, _>>(),
             "isNewest": marks.contains(&"newest"),

@@ -4,11 +4,10 @@
 //! numbers; what it says of one pod does not depend on the others.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_api::names::NEVER_REVIEWED;
-use pillion_api::{HealthGate, Meaning, PodCount, Reason, SetMode, Template, template};
+use pillion_api::{HealthGate, Meaning, PodCount, Reason, SetMode};
 use pillion_rollout::{Counts, Fleet, OwnWrites, Pod, Progress, Stalled, plan};
 use serde_json::Value;
 
@@ -96,7 +95,7 @@ impl State {
 impl Picture {
     pub(super) fn of(rollout: &Rollout, now: Timestamp) -> Self {
         let set = as_installed(rollout);
-        let templates = templates(rollout);
+        let templates = rollout.revisions.templates();
         let own_writes = OwnWrites::default();
         let troubles = BTreeMap::new();
         let facts = &rollout.world.given.facts;
@@ -148,12 +147,6 @@ fn as_installed(rollout: &Rollout) -> Meaning {
         set.mode = SetMode::Observe;
     }
     set
-}
-
-fn templates(rollout: &Rollout) -> BTreeMap<String, Arc<Template>> {
-    let all = rollout.revisions.all().iter();
-    // What cannot be read is not known, and its pods are judged by their images.
-    all.filter_map(|revision| Some((revision.name.clone(), Arc::new(template(&revision.fields).ok()?)))).collect()
 }
 
 /// How many pods close the gate is a question about all of them, and not about some.

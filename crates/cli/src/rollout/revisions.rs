@@ -1,74 +1,74 @@
-//! The revisions a cluster keeps of a set.
+//! The revisions a cluster keeps of a set, as people ask about them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use pillion_api::revision::{CUSTOM_VERSIONS, fields_of_data};
-use pillion_api::{Meaning, RevisionReference};
-use serde_json::{Map, Value};
-
-/// What a set gave to pods at some time.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Revision {
-    /// `mesh-n2b6j8xzfv`
-    pub(super) name: String,
-    /// Larger is newer.
-    pub(super) number: i64,
-    /// All custom versions it ever had, the oldest first.
-    pub(super) custom_versions: Vec<String>,
-    /// When it was first seen.
-    pub(super) created: Option<Timestamp>,
-    /// The words of the user.
-    pub(super) fields: Map<String, Value>,
-}
+use pillion_api::{Meaning, Template};
+use pillion_rollout::history::{Pinned, Revision, pinned};
+use serde_json::Value;
 
 /// All revisions of one set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Revisions {
     /// The newest first.
     all: Vec<Revision>,
+    /// When each was first seen, by name.
+    created: BTreeMap<String, Timestamp>,
+    /// The name of the set as it stands.
     newest: String,
-    pinned: Option<RevisionReference>,
+    pin: Pin,
 }
 
-impl Revision {
-    /// Reads a `ControllerRevision`; `None` for one of others.
-    fn read(object: &Value) -> Option<Self> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let versions = object["metadata"]["annotations"][CUSTOM_VERSIONS].as_str();
-        Some(Self {
-            name: text("/metadata/name")?.to_owned(),
-            number: object["revision"].as_i64()?,
-            custom_versions: versions.and_then(|versions| serde_json::from_str(versions).ok()).unwrap_or_default(),
-            created: text("/metadata/creationTimestamp").and_then(|time| time.parse().ok()),
-            fields: fields_of_data(&object["data"])?.clone(),
-        })
-    }
-
-    /// The image of every container, by name, in the order written; init containers first.
-    pub(super) fn images(&self) -> Vec<(&str, &str)> {
-        let lists = ["initContainers", "containers"].into_iter().filter_map(|list| self.fields.get(list)?.as_array());
-        let images =
-            lists.flatten().filter_map(|container| Some((container["name"].as_str()?, container["image"].as_str()?)));
-        images.collect()
-    }
+/// What new pods are held at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pin {
+    /// Nothing.
+    #[default]
+    None,
+    /// The revision of this name.
+    Revision(String),
+    /// One that is not there, or not of this set.
+    Unusable(String),
 }
 
 impl Revisions {
     /// Of the objects that carry the uid of the set.
-    pub(super) fn read(objects: &[Value], set: &Meaning) -> Self {
+    pub(super) fn read(objects: &[Value], set: &Meaning, uid: &str) -> Self {
         let mut all: Vec<Revision> = objects.iter().filter_map(Revision::read).collect();
         all.sort_by(|one, other| (other.number, &other.name).cmp(&(one.number, &one.name)));
-        Self { all, ..Self::default() }.of(set)
+        let created = objects.iter().filter_map(|object| {
+            let text = |field: &str| object["metadata"][field].as_str();
+            Some((text("name")?.to_owned(), text("creationTimestamp")?.parse().ok()?))
+        });
+        Self { created: created.collect(), all, ..Self::default() }.of(set, uid)
     }
 
     /// The same revisions, of a set that stands otherwise.
-    pub(super) fn of(self, set: &Meaning) -> Self {
-        let pinned = set.injection.pin.as_ref().map(|pin| pin.revision.clone());
-        Self { all: self.all, newest: set.revision.clone(), pinned }
+    pub(super) fn of(self, set: &Meaning, uid: &str) -> Self {
+        let pin = match pinned(set, uid, self.all.iter()) {
+            Pinned::Nothing => Pin::None,
+            Pinned::Newest => Pin::Revision(set.revision.clone()),
+            Pinned::Stored(revision, _) => Pin::Revision(revision.name.clone()),
+            Pinned::Missing(word) | Pinned::Foreign(word) => Pin::Unusable(word.to_owned()),
+        };
+        Self { newest: set.revision.clone(), pin, ..self }
     }
 
     /// The newest first.
     pub(super) fn all(&self) -> &[Revision] {
         &self.all
+    }
+
+    /// When a revision was first seen.
+    pub(super) fn created(&self, revision: &Revision) -> Option<Timestamp> {
+        self.created.get(&revision.name).copied()
+    }
+
+    /// What they mean, by name; those that cannot be read are left out.
+    pub(super) fn templates(&self) -> BTreeMap<String, Arc<Template>> {
+        let templates = self.all.iter().filter_map(|it| Some((it.name.clone(), Arc::clone(it.template.as_ref()?))));
+        templates.collect()
     }
 
     /// The revision of the set as it stands; `None` where the controller has not stored it yet.
@@ -80,12 +80,8 @@ impl Revisions {
         revision.name == self.newest
     }
 
-    /// The one new pods are held at.
-    pub(super) fn pinned(&self) -> Option<&Revision> {
-        match self.pinned.as_ref()? {
-            RevisionReference::Name(name) => self.named(name),
-            RevisionReference::CustomVersion(version) => self.versioned(version),
-        }
+    pub(super) fn pin(&self) -> &Pin {
+        &self.pin
     }
 
     /// The one before the newest.
@@ -101,12 +97,15 @@ impl Revisions {
     pub(super) fn called(&self, set: &str, word: &str) -> Result<&Revision, String> {
         let number = word.parse().ok();
         let numbered = || self.all.iter().find(|revision| number == Some(revision.number));
-        let found = self.named(word).or_else(numbered).or_else(|| self.versioned(word));
+        let versioned = || self.all.iter().find(|it| it.custom_versions.iter().any(|own| own == word));
+        let found = self.named(word).or_else(numbered).or_else(versioned);
         found.ok_or_else(|| format!("set {set} has no revision {word}: `pillion rollout history scs/{set}` lists them"))
     }
+}
 
-    /// The newest that had this custom version.
-    fn versioned(&self, version: &str) -> Option<&Revision> {
-        self.all.iter().find(|revision| revision.custom_versions.iter().any(|own| own == version))
-    }
+/// The image of every container of a revision, by name, in the order written; init containers first.
+pub(super) fn images(revision: &Revision) -> Vec<(&str, &str)> {
+    let lists = ["initContainers", "containers"].into_iter().filter_map(|list| revision.fields.get(list)?.as_array());
+    let images = lists.flatten().filter_map(|it| Some((it["name"].as_str()?, it["image"].as_str()?)));
+    images.collect()
 }
