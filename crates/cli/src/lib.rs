@@ -65,8 +65,8 @@ enum Verb {
     Why(why::Arguments),
     #[command(about = "Show what applying SidecarSets would do to the pods of a cluster")]
     Diff(diff::Arguments),
-    /// Follow how a change of a SidecarSet reaches running pods, and pause, promote or undo it.
     #[command(subcommand, arg_required_else_help = true)]
+    #[command(about = "Follow how a change of a SidecarSet reaches running pods; pause, promote or undo it")]
     Rollout(rollout::Verb),
     /// Check the installation in a cluster: certificates, registration, reachability, versions.
     Check(check::Arguments),

@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::api::{GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
-use kube::core::{Request, Status};
+use kube::core::Request;
 use pillion_runtime::client::{Source, connect};
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,8 @@ const PAGE: u32 = 500;
 const EXPIRED: u16 = 410;
 const NOT_FOUND: u16 = 404;
 const UNPROCESSABLE: u16 = 422;
-const TEST_FAILED: &str = "test failed";
+/// What the API server says of a JSON patch that cannot be applied; what it says of a wrong object names the object.
+const NOT_APPLICABLE: &str = "the server rejected our request due to an error in our request";
 /// Who writes, as the API server remembers it.
 const FIELD_MANAGER: &str = "pillion-cli";
 
@@ -169,8 +170,8 @@ impl Cluster {
         match self.client.request(request).await {
             Ok(object) => Ok(Patched::Done(object)),
             Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(Patched::Outdated),
-            // What the API server says of a test that fails, and of nothing else.
-            Err(kube::Error::Api(status)) if status.code == UNPROCESSABLE && told(&status).contains(TEST_FAILED) => {
+            // Ours can be applied to what was read, so that has changed.
+            Err(kube::Error::Api(status)) if status.code == UNPROCESSABLE && status.message == NOT_APPLICABLE => {
                 Ok(Patched::Outdated)
             }
             Err(error) => Err(failed(doing(), error)),
@@ -200,12 +201,6 @@ fn patch_parameters(dry_run: DryRun) -> PatchParams {
         dry_run: dry_run == DryRun::Yes,
         ..PatchParams::default()
     }
-}
-
-/// All words of a refusal.
-fn told(status: &Status) -> String {
-    let causes = status.details.iter().flat_map(|details| &details.causes).map(|cause| cause.message.as_str());
-    [status.message.as_str()].into_iter().chain(causes).collect::<Vec<_>>().join(" ")
 }
 
 fn failed(doing: String, source: kube::Error) -> Failure {

@@ -250,18 +250,16 @@ fn chosen<'a>(rollout: &'a Rollout, question: &Question) -> Result<(&'a Revision
             )
         })?,
     };
-    let from = match &question.from {
-        Some(word) => called(word)?,
-        None => {
-            let by_pods = counts(&set.name, &rollout.pods).into_iter().filter_map(|(name, count)| Some((count, name?)));
-            let known = by_pods.filter_map(|(count, name)| Some((count, revisions.named(name)?)));
-            let others = known.filter(|(_, revision)| revision.name != to.name);
-            let most = others.max_by_key(|(count, revision)| (*count, revision.number)).map(|(_, revision)| revision);
-            most.or_else(|| revisions.previous()).ok_or_else(|| {
-                format!("set {} has no other revision than {}: there is nothing to compare", set.name, to.name)
-            })?
-        }
-    };
+    if let Some(word) = &question.from {
+        return Ok((called(word)?, to));
+    }
+    let by_pods = counts(&set.name, &rollout.pods).into_iter().filter_map(|(name, count)| Some((count, name?)));
+    let known = by_pods.filter_map(|(count, name)| Some((count, revisions.named(name)?)));
+    let others = known.filter(|(_, revision)| revision.name != to.name);
+    let most = others.max_by_key(|(count, revision)| (*count, revision.number)).map(|(_, revision)| revision);
+    let from = most.or_else(|| revisions.previous()).ok_or_else(|| {
+        format!("set {} has no other revision than {}: there is nothing to compare", set.name, to.name)
+    })?;
     Ok((from, to))
 }
 

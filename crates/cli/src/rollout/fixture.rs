@@ -108,7 +108,9 @@ pub(super) fn rollout_with_budgets(set: &Value, revisions: &[Value], pods: &[Val
         Err(Unusable::Invalid(error)) => panic!("{error}"),
         Err(Unusable::Failed(failure)) => panic!("{failure}"),
     };
-    pods.iter().for_each(|pod| rollout.take(pod.clone()));
+    for pod in pods {
+        rollout.take(pod.clone());
+    }
     rollout.sort();
     rollout
 }

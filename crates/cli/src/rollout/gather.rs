@@ -170,7 +170,9 @@ impl Rollout {
             cluster
                 .pages(POD, query, |page| {
                     seen += page.len();
-                    page.into_iter().for_each(|pod| rollout.take(pod));
+                    for pod in page {
+                        rollout.take(pod);
+                    }
                     Ok(progress.tell(streams.err, || format!("{seen} pods so far"))?)
                 })
                 .await?;

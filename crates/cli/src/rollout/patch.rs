@@ -76,7 +76,8 @@ fn at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
 }
 
 fn pointer(path: &[&str]) -> String {
-    path.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
+    let keys = path.iter().map(|key| key.replace('~', "~0").replace('/', "~1"));
+    keys.flat_map(|key| ["/".to_owned(), key]).collect()
 }
 
 /// One word for a shell.

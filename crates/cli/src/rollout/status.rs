@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<Ending> {
     run_live(&arguments.connection, streams, async |cluster, streams| {
         if arguments.watch {
-            return follow::follow(cluster, arguments, streams).await;
+            return Box::pin(follow::follow(cluster, arguments, streams)).await;
         }
         let rollout = match Rollout::gathered(cluster, &arguments.connection, &arguments.set, streams).await? {
             Ok(rollout) => rollout,

@@ -130,6 +130,6 @@ fn result(name: &str, before: &Value, after: &Value, dry_run: DryRun) -> String 
     let words = |set: &Value| json!({"metadata": {"labels": set["metadata"]["labels"]}, "spec": set["spec"]});
     let tried = if dry_run == DryRun::Yes { " (dry run)" } else { "" };
     let lines = pod_diff::lines(&pod_diff::diff(&words(before), &words(after)));
-    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-    format!("sidecarset/{name} patched{tried}\n{lines}")
+    let head = format!("sidecarset/{name} patched{tried}");
+    [head].into_iter().chain(lines.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n") + "\n"
 }

@@ -1,5 +1,7 @@
 //! What lies between revisions, as people see it.
 
+#![expect(clippy::needless_pass_by_value, reason = "tests, in which JSON is written where it is used")]
+
 use super::*;
 use crate::rollout::fixture::{V1, V2, ago, canary, pod, rollout, set, stored};
 

@@ -40,7 +40,7 @@ impl Screen {
         // In one write, so that nobody sees half of it.
         let mut frame = String::new();
         if self.drawn > 0 {
-            frame.push_str(&format!("\x1b[{}F\x1b[J", self.drawn));
+            frame = format!("\x1b[{}F\x1b[J", self.drawn);
         }
         let mut lines = 0;
         for line in text.lines() {

@@ -1,6 +1,7 @@
 //! How a rollout stands, for people: numbers, a tree with bars, and what pods wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use pillion_api::{PodCount, Reason};
 use pillion_rollout::{Blocked, Counts};
@@ -47,13 +48,14 @@ pub(super) fn text(picture: &Picture, estimate: Option<&Estimate>, detail: Detai
     let text = sections.join("\n");
     match detail {
         Detail::Full => text,
-        Detail::Lines(lines) => text.lines().take(lines).map(|line| format!("{line}\n")).collect(),
+        Detail::Lines(lines) => text.split_inclusive('\n').take(lines).collect(),
     }
 }
 
 /// One line, for those who read what has happened.
 pub(super) fn line(picture: &Picture) -> String {
     let counts = &picture.progress.counts;
+    // Writing to a String cannot fail.
     let mut words = format!(
         "{}: {}, {} of {} done, {} ready, {} under way",
         picture.set,
@@ -64,11 +66,11 @@ pub(super) fn line(picture: &Picture) -> String {
         counts.updating
     );
     if let Some(stalled) = &picture.progress.stalled {
-        words.push_str(&format!("; {} [{}]", stalled.message, stalled.reason));
+        let _ = write!(words, "; {} [{}]", stalled.message, stalled.reason);
     } else if let (State::Held(_) | State::Resting(_), Some(blocked)) =
         (picture.state, picture.progress.blocked.first())
     {
-        words.push_str(&format!("; {}", held(blocked)));
+        let _ = write!(words, "; {}", held(blocked));
     }
     words
 }
@@ -88,7 +90,9 @@ fn head(picture: &Picture, estimate: Option<&Estimate>) -> String {
     let state = if counts.pods == 0 { "no pod carries it".to_owned() } else { told(picture.state) };
     let mut text = format!("SidecarSet {}: {state}\n\n", picture.set);
     let from = picture.from.as_ref().map(|from| format!(", from {from}")).unwrap_or_default();
-    let mut row = |name: &str, words: String| text.push_str(&format!("  {name:14}  {}\n", hanging(18, &words)));
+    let mut row = |name: &str, words: String| {
+        let _ = writeln!(text, "  {name:14}  {}", hanging(18, &words));
+    };
     row("revision", format!("{}{from}", picture.newest));
     let percent = (done(counts) * 100).checked_div(counts.pods);
     let percent = percent.map(|percent| format!(" {} {percent} %", bar(counts))).unwrap_or_default();
