@@ -64,10 +64,7 @@ pub(super) fn pod(set: &Value, namespace: &str, deployment: &str, at: usize) -> 
     let meaning = review(set).meaning.unwrap();
     let namespace = Namespace { name: namespace.to_owned(), ..Namespace::default() };
     let decision = inject(&bare, &namespace, [Candidate::latest(&meaning)], Installation::default());
-    let mut pod = decision.pod.unwrap();
-    let is = PodRevisions([("mesh".to_owned(), PodRevision::new(revision(set)))].into());
-    pod["metadata"]["annotations"][REVISIONS] = json!(is.render());
-    with_status(pod, true, json!({"running": {"startedAt": ago(60).to_string()}}), 0)
+    with_status(decision.pod.unwrap(), true, json!({"running": {"startedAt": ago(60).to_string()}}), 0)
 }
 
 /// The same pod with another state of the sidecar.

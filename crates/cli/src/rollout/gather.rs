@@ -1,6 +1,7 @@
 //! What a cluster has of one rollout: the set, its revisions, and the pods that carry it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_api::revision::SET_UID_LABEL;
@@ -38,7 +39,7 @@ pub(super) struct Rollout {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SeenPod {
     pub(super) pod: Pod,
-    marks: Marks,
+    marks: Arc<Marks>,
 }
 
 impl SeenPod {
@@ -50,7 +51,7 @@ impl SeenPod {
         let annotation = |key: &str| annotations.get(key).and_then(Value::as_str);
         let is_labelled = pod.label(marks::INJECTED_LABEL) == Some("true");
         let marks = Marks::read(annotation, is_labelled, !pod.containers.is_empty())?;
-        Some(Self { pod, marks })
+        Some(Self { pod, marks: Arc::new(marks) })
     }
 }
 
@@ -104,7 +105,7 @@ impl Rollout {
             created: pod.created,
             is_deleting: pod.is_deleting,
             is_ready: pod.is_ready,
-            marks: marks.clone(),
+            marks: Arc::clone(marks),
         };
         let given = &self.world.given;
         let namespace = given.namespace(&pod.namespace);
