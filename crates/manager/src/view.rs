@@ -86,7 +86,7 @@ impl View {
         });
         let api = Api::<ControllerRevision>::namespaced(client.clone(), namespace);
         let ours = Selection { labels: Some(SET_UID_LABEL.to_owned()), ..selection.clone() };
-        let (revisions, revisions_driver) = watch("revisions", api, ours, metrics, compiled);
+        let (revisions, revisions_driver) = watch("revisions", api, ours, metrics, |revision| compiled(&revision));
         let api = Api::<PartialObjectMeta<KubeNamespace>>::all(client.clone());
         let (namespaces, namespaces_driver) =
             watch("namespaces", api, selection, metrics, |namespace: PartialObjectMeta<KubeNamespace>| {
@@ -283,8 +283,8 @@ fn as_written(mut set: DynamicObject) -> Option<Arc<Value>> {
     }
 }
 
-fn compiled(revision: ControllerRevision) -> Option<Arc<Revision>> {
-    let object = serde_json::to_value(&revision).ok()?;
+fn compiled(revision: &ControllerRevision) -> Option<Arc<Revision>> {
+    let object = serde_json::to_value(revision).ok()?;
     let read = Revision::read(&object);
     if read.as_ref().is_none_or(|read| read.template.is_none()) {
         warn!(revision = revision.metadata.name, "cannot be read");

@@ -22,7 +22,7 @@ use ordinals::Ordinals;
 
 /// The most reservations a ledger has. A pod more gets the pinned revision uncounted, which takes nothing from it.
 pub const MAX_RESERVATIONS: usize = 5_000;
-/// The most StatefulSets whose ordinals are remembered.
+/// The most `StatefulSets` whose ordinals are remembered.
 const MAX_STATEFUL_SETS: usize = 1_000;
 
 /// Living and reserved pods of a set, by revision.
@@ -51,7 +51,7 @@ pub struct Share<'a> {
 pub struct Newcomer<'a> {
     /// The id of its reservation.
     pub id: &'a str,
-    /// What it is of a StatefulSet.
+    /// What it is of a `StatefulSet`.
     pub member: Option<Member<'a>>,
 }
 
@@ -75,9 +75,9 @@ pub struct Seen<'a> {
     pub revision: &'a str,
     /// The id of the reservation it was admitted with.
     pub reservation: Option<&'a str>,
-    /// What it is of a StatefulSet.
+    /// What it is of a `StatefulSet`.
     pub member: Option<Member<'a>>,
-    /// Whether it stays: one that ends, or leaves with its ReplicaSet, is not counted.
+    /// Whether it stays: one that ends, or leaves with its `ReplicaSet`, is not counted.
     pub is_counted: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Ask {
     pub pinned: String,
     /// How many pods stay at an old one.
     pub partition: PodCount,
-    /// Where the pod is one of a StatefulSet: its namespace, the name of that, and its number.
+    /// Where the pod is one of a `StatefulSet`: its namespace, the name of that, and its number.
     pub member: Option<(String, String, u32)>,
 }
 

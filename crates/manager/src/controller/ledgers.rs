@@ -1,7 +1,7 @@
 //! The leader's part in canaries: makes the ledgers, and keeps them in step with the pods there are.
 //!
 //! - [`Book`]: the ledgers there are, for those who update pods and for those who tell how sets stand.
-//! - [`owners`]: which pods are leaving with their ReplicaSet.
+//! - [`owners`]: which pods are leaving with their `ReplicaSet`.
 //!
 //! A ledger is written at most once a second, and only where something else is true than it says. Reservations end when
 //! their pod is seen, or a minute after the leader first saw them by its own clock.

@@ -44,7 +44,7 @@ mod revisions;
 
 pub(super) use board::{Board, Note};
 use executor::Outcome;
-use fleets::Fleets;
+use fleets::{Fleets, carried};
 use pace::Pace;
 
 /// What was planned is written for so long.
@@ -189,7 +189,7 @@ impl<'a> Roller<'a> {
     fn take_in_bare(&mut self, keys: &BTreeSet<Key>) {
         for key in keys.iter().filter(|key| self.injected.get(key).is_none()) {
             let kept = self.bare.get(key);
-            let carries = kept.as_ref().is_some_and(|kept| self.fleets.carries(self.context, &self.known, kept));
+            let carries = kept.as_ref().is_some_and(|kept| !carried(self.context, &self.known, kept).is_empty());
             if !carries {
                 self.fleets.put(self.context, &self.known, key, None);
                 continue;
@@ -379,7 +379,7 @@ impl<'a> Roller<'a> {
             self.work.push(claim(self.book.clone(), Arc::clone(set), claimed, kept));
         }
         let (asked, read): (Vec<_>, Vec<_>) =
-            (rolling.to_ask(&progress.ask_events, began), rolling.keys_of(&progress.read_again));
+            (rolling.worth_asking(&progress.ask_events, began), rolling.keys_of(&progress.read_again));
         self.board.put(name, progress);
         for (key, uid) in asked {
             self.ask(name, key, uid);
@@ -422,7 +422,7 @@ impl<'a> Roller<'a> {
             if let Err(at) = self.pace.take(now) {
                 return Some(at);
             }
-            let Some(action) = self.fleets.next_planned() else { return None };
+            let action = self.fleets.next_planned()?;
             let update = action.update();
             let uid: Box<str> = update.uid.as_str().into();
             if self.writing.contains(&uid) || self.failed.contains_key(&uid) {

@@ -124,9 +124,10 @@ impl Handlers {
     /// Asks the ledgers. A pod that is only tried is told what it would get.
     async fn reserve(&self, asks: &[Ask], is_dry_run: bool, deadline: Deadline) -> BTreeMap<String, Reservation> {
         let reserved = asks.iter().map(async |ask| {
-            let reservation = match is_dry_run {
-                true => self.ledgers.look(ask),
-                false => self.ledgers.reserve(ask.clone(), deadline.remaining()).await,
+            let reservation = if is_dry_run {
+                self.ledgers.look(ask)
+            } else {
+                self.ledgers.reserve(ask.clone(), deadline.remaining()).await
             };
             (ask.set.clone(), reservation)
         });

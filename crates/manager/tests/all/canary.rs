@@ -1,4 +1,5 @@
 //! Which revision of a set a pod gets, and when a ledger is asked.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what helpers of tests cannot do ends the test")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! Pods of a StatefulSet have numbers; many of them are written in few letters.
+//! Pods of a `StatefulSet` have numbers; many of them are written in few letters.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a pod is of a StatefulSet.
+/// What a pod is of a `StatefulSet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
     /// The namespace.
     pub namespace: &'a str,
-    /// The name of the StatefulSet.
+    /// The name of the `StatefulSet`.
     pub name: &'a str,
     /// The number of the pod.
     pub ordinal: u32,
@@ -18,11 +18,11 @@ pub struct Member<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ordinals(BTreeSet<u32>);
 
-/// More numbers than this is no StatefulSet of this world.
+/// More numbers than this is no `StatefulSet` of this world.
 const MOST: usize = 100_000;
 
 impl<'a> Member<'a> {
-    /// What the pod of this name is, if it belongs to a StatefulSet.
+    /// What the pod of this name is, if it belongs to a `StatefulSet`.
     pub fn read(namespace: &'a str, owner_kind: &str, owner_name: &'a str, pod_name: &str) -> Option<Self> {
         let number = pod_name.strip_prefix(owner_name)?.strip_prefix('-')?;
         let ordinal = number.parse().ok().filter(|ordinal: &u32| ordinal.to_string() == number)?;

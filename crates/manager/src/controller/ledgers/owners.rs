@@ -1,4 +1,4 @@
-//! Which pods are leaving with their ReplicaSet: all of a Deployment's but those of its newest one.
+//! Which pods are leaving with their `ReplicaSet`: all of a Deployment's but those of its newest one.
 //!
 //! A Deployment that is paused between two of them keeps both.
 
@@ -14,10 +14,10 @@ use kube::{Api, Client, Resource};
 use pillion_runtime::watch::{Changes, Selection, Store, WatchMetrics, watch};
 use serde::Deserialize;
 
-/// By this annotation a Deployment numbers its ReplicaSets; the highest is the one it wants.
+/// By this annotation a Deployment numbers its `ReplicaSets`; the highest is the one it wants.
 const NUMBER: &str = "deployment.kubernetes.io/revision";
 
-/// A ReplicaSet of a Deployment.
+/// A `ReplicaSet` of a Deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     uid: Box<str>,
@@ -25,7 +25,7 @@ struct Part {
     number: u64,
 }
 
-/// All Deployments that are paused, by uid, and the ReplicaSets of all.
+/// All Deployments that are paused, by uid, and the `ReplicaSets` of all.
 pub(super) struct Owners {
     parts: Store<Part>,
     paused: Store<Box<str>>,
@@ -55,7 +55,7 @@ impl Owners {
         (self.parts.changes(), self.paused.changes())
     }
 
-    /// The uids of ReplicaSets whose pods are leaving.
+    /// The uids of `ReplicaSets` whose pods are leaving.
     pub(super) fn leaving(&self) -> BTreeSet<Box<str>> {
         let paused: BTreeSet<Box<str>> =
             self.paused.read(|deployments| deployments.iter().map(|(_, uid)| uid.clone()).collect());

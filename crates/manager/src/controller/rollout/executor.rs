@@ -3,7 +3,6 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::core::PartialObjectMeta;
 use pillion_plan::{Action, PodUpdate};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -74,20 +73,13 @@ async fn write(context: &Context, update: &PodUpdate, subresource: Option<&str>,
     let api = Api::<Pod>::namespaced(context.writer.clone(), &update.namespace);
     let name = &update.name;
     let parameters = PatchParams::default();
-    let answer = match subresource {
-        Some(subresource) => {
-            timeout(context.patience, async {
-                api.patch_subresource(subresource, name, &parameters, &patch).await.map(drop)
-            })
-            .await
-        }
-        None => {
-            let written =
-                async { api.patch_metadata(name, &parameters, &patch).await.map(|_: PartialObjectMeta<Pod>| ()) };
-            timeout(context.patience, written).await
+    let written = async {
+        match subresource {
+            Some(subresource) => api.patch_subresource(subresource, name, &parameters, &patch).await.map(drop),
+            None => api.patch_metadata(name, &parameters, &patch).await.map(drop),
         }
     };
-    match answer {
+    match timeout(context.patience, written).await {
         Ok(Ok(())) => Outcome::Written,
         Ok(Err(kube::Error::Api(status))) => match status.code {
             404 => Outcome::Gone,

@@ -102,11 +102,6 @@ impl Fleets {
         gone.filter(|_| sets.is_empty())
     }
 
-    /// Whether a pod carries any set.
-    pub(super) fn carries(&self, context: &Context, known: &Known, kept: &KeptPod) -> bool {
-        !carried(context, known, kept).is_empty()
-    }
-
     /// The revisions that pods of a set have, or came from.
     pub(super) fn revisions_in_use(&self, set: &str) -> BTreeSet<&str> {
         let pods = self.sets.get(set).into_iter().flat_map(|rolling| rolling.pods.values());
@@ -251,7 +246,7 @@ impl Rolling {
     }
 
     /// The pods whose events are to be asked for, of these.
-    pub(super) fn to_ask(&mut self, uids: &[Box<str>], now: Instant) -> Vec<(Key, Box<str>)> {
+    pub(super) fn worth_asking(&mut self, uids: &[Box<str>], now: Instant) -> Vec<(Key, Box<str>)> {
         let keys = self.keys_of(uids);
         keys.into_iter()
             .filter(|(_, uid)| {
@@ -274,7 +269,7 @@ impl Rolling {
 }
 
 /// The sets a pod carries, of those that select it.
-fn carried(context: &Context, known: &Known, kept: &KeptPod) -> Vec<String> {
+pub(super) fn carried(context: &Context, known: &Known, kept: &KeptPod) -> Vec<String> {
     let Some(namespace) = context.view.known_namespace(&kept.pod.namespace) else { return Vec::new() };
     let own_namespace = Some(context.settings.namespace.as_str());
     let installation = Installation { own_namespace, ..Installation::default() };
