@@ -57,6 +57,7 @@ fn question<'a>(known: &'a Known, namespace: &'a Namespace, installation: Instal
 }
 
 /// The answer where no set counts.
+#[expect(clippy::panic, reason = "it ends the test")]
 fn answered(begun: Begun<'_>) -> Answer {
     match begun {
         Begun::Done(answer) => answer,

@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn replica_set(uid: &str, number: &str, owner: Value) -> Option<Part> {
+    fn replica_set(uid: &str, number: &str, owner: &Value) -> Option<Part> {
         let metadata = json!({"uid": uid, "annotations": {NUMBER: number}, "ownerReferences": [owner]});
         part(serde_json::from_value(metadata).unwrap())
     }
@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn only_the_newest_replica_set_of_a_deployment_stays() {
         let parts = [
-            replica_set("a-9", "9", of("Deployment", "a")),
-            replica_set("a-10", "10", of("Deployment", "a")),
-            replica_set("b-1", "1", of("Deployment", "b")),
-            replica_set("c-1", "1", of("Deployment", "c")),
-            replica_set("c-2", "2", of("Deployment", "c")),
-            replica_set("x-1", "1", of("Other", "x")),
-            replica_set("y-1", "one", of("Deployment", "y")),
+            replica_set("a-9", "9", &of("Deployment", "a")),
+            replica_set("a-10", "10", &of("Deployment", "a")),
+            replica_set("b-1", "1", &of("Deployment", "b")),
+            replica_set("c-1", "1", &of("Deployment", "c")),
+            replica_set("c-2", "2", &of("Deployment", "c")),
+            replica_set("x-1", "1", &of("Other", "x")),
+            replica_set("y-1", "one", &of("Deployment", "y")),
         ];
         let parts: Vec<Part> = parts.into_iter().flatten().collect();
         assert_eq!(parts.len(), 5);
