@@ -28,7 +28,7 @@ pub(crate) fn living(pod: &Value, seconds: i64) -> Option<LivingPod> {
     let annotation = |key: &str| metadata["annotations"][key].as_str();
     let marks = Marks::read(annotation, is_labelled, pod.to_string().contains("IS_INJECTED"))?;
     Some(LivingPod {
-        labels,
+        labels: labels.into(),
         created: at(OBSERVED + seconds),
         is_deleting: false,
         is_ready: false,
