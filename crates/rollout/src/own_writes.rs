@@ -29,10 +29,12 @@ struct OwnWrite {
     /// Records the pod had before. The watch shows one of them as long as it is behind.
     replaced: Vec<Option<Box<str>>>,
     at: Timestamp,
+    /// When it was last written or read.
+    looked_at: Timestamp,
 }
 
 impl OwnWrites {
-    /// The API server has taken a write.
+    /// The API server has taken a write, or may have: no answer came.
     pub fn wrote(&mut self, update: &PodUpdate, now: Timestamp) {
         let revisions = PodRevisions::parse(&update.record_after).unwrap_or_default();
         let before = update.record_before.as_deref().map(Box::from);
@@ -40,20 +42,32 @@ impl OwnWrites {
             revisions: PodRevisions::default(),
             replaced: Vec::new(),
             at: now,
+            looked_at: now,
         });
         write.replaced.push(before);
         write.revisions = revisions;
-        write.at = now;
+        (write.at, write.looked_at) = (now, now);
     }
 
-    /// The watch has shown a pod, or it was read.
+    /// A pod was read from the API server. What never arrived is forgotten; what did counts until the watch shows it as well,
+    /// because it is the watch that plans are made from.
+    pub fn read(&mut self, pod: &Pod, now: Timestamp) {
+        if let Some(write) = self.0.get_mut(&pod.uid) {
+            write.looked_at = now;
+            if write.replaced.contains(&pod.record) {
+                self.0.remove(&pod.uid);
+            }
+        }
+    }
+
+    /// The watch has shown a pod.
     pub fn saw(&mut self, pod: &Pod) {
         if self.0.get(&pod.uid).is_some_and(|write| !write.replaced.contains(&pod.record)) {
             self.0.remove(&pod.uid);
         }
     }
 
-    /// The pod of this uid is gone, or was read and is not what we wrote.
+    /// The pod of this uid is gone, or the API server has not taken the write.
     pub fn forget(&mut self, uid: &str) {
         self.0.remove(uid);
     }
@@ -65,7 +79,7 @@ impl OwnWrites {
 
     /// Pods to be read, because the watch should have shown them by now.
     pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = &str> {
-        let is_overdue = move |write: &OwnWrite| now.duration_since(write.at) >= READ_AFTER;
+        let is_overdue = move |write: &OwnWrite| now.duration_since(write.looked_at) >= READ_AFTER;
         self.0.iter().filter(move |(_, write)| is_overdue(write)).map(|(uid, _)| &**uid)
     }
 
@@ -85,7 +99,7 @@ impl OwnWrites {
 
     /// When the next write is overdue or forgotten.
     pub(crate) fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
-        let times = self.0.values().flat_map(|write| [READ_AFTER, FORGET_AFTER].map(|after| write.at + after));
+        let times = self.0.values().flat_map(|write| [write.looked_at + READ_AFTER, write.at + FORGET_AFTER]);
         times.filter(|time| *time > now).min()
     }
 }

@@ -21,8 +21,13 @@ const LIST: &str = "crates/xtask/mutants.yaml";
 const PATIENCE: &str = "10m";
 
 /// Where mutants live, and whose tests must notice them, the quickest first.
-const TESTED_BY: [(&str, &[&str]); 2] =
-    [("crates/inject/src", &["pillion-inject"]), ("crates/expr/src", &["pillion-expr", "pillion-inject"])];
+const TESTED_BY: [(&str, &[&str]); 5] = [
+    ("crates/inject/src", &["pillion-inject"]),
+    ("crates/expr/src", &["pillion-expr", "pillion-inject"]),
+    ("crates/plan/src", &["pillion-plan", "pillion-rollout"]),
+    ("crates/rollout/src", &["pillion-rollout", "pillion-sim"]),
+    ("crates/sim/src", &["pillion-sim"]),
+];
 
 /// One change that makes the code wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

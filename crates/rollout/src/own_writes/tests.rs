@@ -76,3 +76,18 @@ fn nothing_waits_for_ever() {
     assert!(writes.of("uid", "mesh", at(59)).is_some());
     assert!(writes.of("uid", "mesh", at(60)).is_none());
 }
+
+#[test]
+fn a_pod_that_was_read_tells_whether_the_write_arrived() {
+    let mut writes = OwnWrites::default();
+    writes.wrote(&update(Some("a"), "b"), at(0));
+    writes.read(&pod(Some("b")), at(10));
+    assert!(writes.of("uid", "mesh", at(11)).is_some(), "the watch is still behind");
+    assert_eq!(
+        (writes.overdue(at(19)).count(), writes.overdue(at(20)).count()),
+        (0, 1),
+        "it is read again, not all the time"
+    );
+    writes.read(&pod(Some("a")), at(20));
+    assert!(writes.is_empty(), "it never arrived");
+}

@@ -97,7 +97,7 @@ fn drawn_event(random: &mut Random, pods: u32, is_restless: bool) -> Event {
         6 => Event::MaxUnavailable(1 + below(random, pods)),
         7 => Event::Crash(below(random, 4)),
         8 => Event::LostAnswer { is_written: random.chance(50) },
-        9 => Event::Lag(i64::from(below(random, 9))),
+        9 => Event::Lag(random.one_of(&[0, 1, 3, 8, 25])),
         10 => Event::Delete(below(random, pods)),
         11 => Event::Create,
         _ => Event::App(below(random, pods), random.chance(50)),

@@ -40,8 +40,6 @@ pub(crate) struct World {
 struct Manager {
     own_writes: OwnWrites,
     seen_at: i64,
-    /// Pods that were read, and when.
-    read: BTreeMap<String, i64>,
     troubles: BTreeMap<Box<str>, String>,
     /// What was read of what the watch showed last: most of it is the same again.
     pods: BTreeMap<String, (Arc<Value>, Arc<Pod>)>,
@@ -161,17 +159,11 @@ impl World {
         Ok(())
     }
 
-    /// What the watch shows, with what was read since.
+    /// What the watch shows.
     fn view(&mut self) -> Vec<Arc<Pod>> {
         let now = self.cluster.now().as_second();
         self.manager.seen_at = self.manager.seen_at.max(now - self.lag);
-        let mut seen = self.cluster.seen(self.manager.seen_at);
-        for (uid, at) in &self.manager.read {
-            match self.cluster.seen((*at).max(self.manager.seen_at)).remove(uid) {
-                Some(pod) => _ = seen.insert(uid.clone(), pod),
-                None => _ = seen.remove(uid),
-            }
-        }
+        let seen = self.cluster.seen(self.manager.seen_at);
         let known = std::mem::take(&mut self.manager.pods);
         let read = seen.into_iter().map(|(uid, object)| {
             let same = known.get(&uid).filter(|(known, _)| Arc::ptr_eq(known, &object)).map(|(_, pod)| pod.clone());
@@ -250,10 +242,11 @@ impl World {
 
     /// Reads the pods the watch should have shown, and the events of those that say nothing.
     fn follow_up(&mut self, progress: &Progress) {
-        let now = self.cluster.now().as_second();
         for uid in &progress.read_again {
-            self.manager.read.insert(uid.to_string(), now);
-            self.manager.own_writes.forget(uid);
+            match self.cluster.get(uid).map(|pod| Pod::read(RawPod::deserialize(pod).unwrap())) {
+                Some(pod) => self.manager.own_writes.read(&pod, self.cluster.now()),
+                None => self.manager.own_writes.forget(uid),
+            }
         }
         for uid in &progress.ask_events {
             if self.image().ends_with(":missing") {
