@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use pillion_api::Reason;
 use pillion_plan::PodUpdate;
 
-use super::allowance::{Allowance, Direction};
+use super::allowance::{Allowance, Direction, Spent};
 use super::gate::{self, GateView};
 use super::hold::{By, Holds};
 use super::roster::{Member, Need, Roster};
@@ -28,7 +28,7 @@ struct Candidate<'a> {
 
 /// The updates to the newest revision; what is held is told to `holds`.
 pub(super) fn starts<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, holds: &mut Holds<'a>) -> Vec<PodUpdate> {
-    let candidates = candidates(fleet, roster, holds);
+    let mut candidates = candidates(fleet, roster, holds);
     if candidates.is_empty() {
         return Vec::new();
     }
@@ -49,6 +49,16 @@ pub(super) fn starts<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, holds: &mut Hol
     if is_tried && roster.members.iter().any(|member| !member.swap.is_done() && member.has_newest()) {
         return hold_all(holds, Reason::ProbeUnfinished, &candidates);
     }
+    if allowance.is_spent_for_ready_pods() {
+        // Most pods are ready, and need not be put in order for nothing.
+        candidates.retain(|it| {
+            let is_held = it.member.is_available();
+            if is_held {
+                holds.spent(Spent::Set, &it.member);
+            }
+            !is_held
+        });
+    }
     let mut chosen = Vec::new();
     let most = if is_tried { 1 } else { room };
     let why_no_more = if is_tried && room > 1 { Reason::ProbeUnfinished } else { Reason::PartitionKeeps };
@@ -64,7 +74,7 @@ pub(super) fn starts<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, holds: &mut Hol
         }
         if chosen.len() == most || (allowance.is_spent_for_ready_pods() && !queue.has_unready) {
             let reason = if chosen.len() == most { why_no_more } else { Reason::BudgetSpent };
-            let by = if chosen.len() == most { By::Itself } else { By::Spent(super::allowance::Spent::Set) };
+            let by = if chosen.len() == most { By::Itself } else { By::Spent(Spent::Set) };
             queue.rest().for_each(|it| holds.one(reason, by, &it.member));
             break;
         }
