@@ -68,6 +68,10 @@ impl Stage {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": SHOP, "labels": {"pillion.dev/injection": "required"}}});
         apply(&client, "e2e", &namespace).await?;
+        // Where no controller makes it.
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": SHOP}});
+        apply(&client, "e2e", &account).await?;
         let (one, other) = (free_port(cluster.host()).await?, free_port(cluster.host()).await?);
         let balancer = Balancer::serve(cluster.host(), vec![one, other]).await?;
         let mut webhooks = Vec::new();
@@ -92,11 +96,10 @@ impl Stage {
         let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name},
             "spec": {"selector": {"matchLabels": {"canary": name}}, "containers": image(pods::V1),
                 "updateStrategy": {"type": "NotUpdate", "partition": partition}}});
-        let stored = apply(&self.client, "e2e", &set).await?;
-        let uid = stored.metadata.uid.context("a set has a uid")?;
+        apply(&self.client, "e2e", &set).await?;
         let name_of = |spec: &Value| Ok::<_, anyhow::Error>(revision::name(name, &fields(spec)?));
         let pinned = name_of(&set["spec"])?;
-        self.until_stored(name, &uid, &pinned, &set["spec"]).await?;
+        self.until_stored(&pinned).await?;
         let mut edited = set.clone();
         edited["spec"]["containers"] = image(pods::V2);
         let newest = name_of(&edited["spec"])?;
@@ -121,15 +124,9 @@ impl Stage {
         Ok(canary)
     }
 
-    /// Waits until a revision is stored.
-    async fn until_stored(&self, set: &str, uid: &str, name: &str, spec: &Value) -> Result<()> {
+    /// Waits until the leader has stored a revision.
+    async fn until_stored(&self, name: &str) -> Result<()> {
         let api = Api::<ControllerRevision>::namespaced(self.client.clone(), NAMESPACE);
-        let object = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision",
-            "metadata": {"name": name, "labels": {revision::SET_UID_LABEL: uid},
-                "ownerReferences": [{"apiVersion": pillion_api::API_VERSION, "kind": "SidecarSet", "name": set, "uid": uid,
-                    "controller": true}]},
-            "revision": 1, "data": revision::data(&fields(spec)?)});
-        let _ = api.create(&PostParams::default(), &serde_json::from_value(object)?).await;
         let waited = until("the revision to be stored", PATIENCE, || async {
             Ok(match api.get_opt(name).await {
                 Ok(Some(_)) => Look::Done(()),
@@ -196,11 +193,15 @@ impl Stage {
         Ok(waited.await?)
     }
 
+    /// The living pods of a canary.
+    pub async fn living(&self, canary: &Canary) -> Result<Vec<Pod>> {
+        let listed = self.pods().list(&ListParams::default().labels(&format!("canary={}", canary.name))).await?;
+        Ok(listed.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
+    }
+
     /// How many of the living pods of a canary have the pinned revision, and how many the newest.
     pub async fn count(&self, canary: &Canary) -> Result<(usize, usize)> {
-        let listed = self.pods().list(&ListParams::default().labels(&format!("canary={}", canary.name))).await?;
-        let living = listed.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        canary.count(living)
+        canary.count(&self.living(canary).await?)
     }
 
     /// Every write of a ledger there was, in the order of their versions.
@@ -298,10 +299,17 @@ impl Canary {
         })
     }
 
-    /// What is wrong with a count of pods, if it is not exact.
-    pub fn check_exact(&self, (old, new): (usize, usize)) -> Result<()> {
+    /// What is wrong with these pods, if the proportion is not exact. On a machine that is too busy to write a ledger
+    /// within half a second a pod may be pinned uncounted, and says so; so many more may be old.
+    pub fn check_exact<'p>(&self, pods: impl IntoIterator<Item = &'p Pod> + Clone) -> Result<()> {
+        let (old, new) = self.count(pods.clone())?;
+        let decision =
+            |pod: &&Pod| pod.annotations().get("pillion.dev/decision").is_some_and(|it| it.contains("PL354"));
+        let uncounted = pods.into_iter().filter(decision).count();
         let target = self.target(old + new);
-        ensure!(old == target, "{}: {old} of {} pods are old, not {target}", self.name, old + new);
+        let name = &self.name;
+        let is_exact = old >= target && old - target <= uncounted;
+        ensure!(is_exact, "{name}: {old} of {} pods are old, not {target}; {uncounted} were not counted", old + new);
         Ok(())
     }
 }

@@ -11,11 +11,13 @@ use pillion_inject::{
 };
 use serde_json::Value;
 
+mod branch;
 mod effect;
 mod given;
 mod json;
 mod why;
 
+pub(crate) use branch::Branch;
 pub(crate) use effect::Effect;
 pub(crate) use given::{Given, Role, Trouble};
 pub(crate) use json::json;
@@ -37,6 +39,8 @@ pub(crate) struct Subject<'g> {
 /// What each set says of a pod.
 pub(crate) struct Preview<'a> {
     pub(crate) subject: &'a Subject<'a>,
+    /// Which of the pods it is that may come of the workload, in words; empty where there is one.
+    pub(crate) branch: String,
     pub(crate) decision: Decision<'a>,
     /// The sets that do not match, in the order of their names.
     pub(crate) mismatches: Vec<(&'a Meaning, Mismatch)>,
@@ -73,8 +77,23 @@ impl<'g> Subject<'g> {
         format!("{kind} {namespace}/{name}")
     }
 
-    /// Asks every set. The error is for pods whose labels no API server would take.
+    /// The pods that may come of it: with the pinned revisions first, where a set keeps a proportion. The error is for
+    /// pods whose labels no API server would take.
+    pub(crate) fn previews(&'g self) -> Result<Vec<Preview<'g>>, String> {
+        let preview = self.preview()?;
+        if preview.branch.is_empty() {
+            return Ok(vec![preview]);
+        }
+        Ok(vec![preview, self.preview_of(Branch::Newest)?])
+    }
+
+    /// Asks every set, as the webhook would where nothing is counted: what would be, is pinned.
     pub(crate) fn preview(&'g self) -> Result<Preview<'g>, String> {
+        self.preview_of(Branch::Pinned)
+    }
+
+    /// Asks every set about this revision.
+    pub(crate) fn preview_of(&'g self, branch: Branch<'_>) -> Result<Preview<'g>, String> {
         let bytes = serde_json::to_vec(&self.pod).expect("JSON can be written");
         let head = PodHead::parse(&bytes).map_err(|error| {
             let told = error.to_string();
@@ -82,20 +101,34 @@ impl<'g> Subject<'g> {
             format!("{}: {}: the labels cannot be read: {what}", self.file, self.title())
         })?;
         let matching = self.given.sets.of_pod(&head, &self.namespace);
-        let candidates = matching.into_iter().map(|set| Candidate::latest(set));
-        let decision = inject(&self.pod, &self.namespace, candidates, self.given.facts.installation());
         let label = |key: &str| self.pod["metadata"]["labels"].get(key).and_then(Value::as_str);
+        let revisions = &self.given.revisions;
+        let candidates: Vec<Candidate<'_>> =
+            matching.into_iter().map(|set| revisions.candidate(set, branch, label)).collect();
+        let split = candidates.iter().filter(|_| !matches!(branch, Branch::Asked(_)));
+        let split = split.filter(|candidate| revisions.splits(candidate.set, label)).map(|candidate| {
+            let share = branch::share(candidate.set.update.partition, branch);
+            format!("{share} get {}", candidate.revision())
+        });
+        let words = split.collect::<Vec<_>>().join(", ");
+        let decision = inject(&self.pod, &self.namespace, candidates, self.given.facts.installation());
         let others = self.given.sets.sets().map(AsRef::as_ref);
         let mismatches =
             others.filter_map(|set| Some((set, mismatch(set, label, &self.namespace)?))).collect::<Vec<_>>();
         let mut after = decision.pod.as_ref().unwrap_or(&self.pod).clone();
         let filled_after = fill_in(&mut after, &self.namespace.name, &self.limit_ranges);
         let effect = (!decision.is_refused()).then(|| Effect::between(&self.pod, &after));
-        Ok(Preview { subject: self, decision, mismatches, filled_after, effect })
+        Ok(Preview { subject: self, branch: words, decision, mismatches, filled_after, effect })
     }
 }
 
 impl<'a> Preview<'a> {
+    /// `Deployment shop/checkout, 90 % of pods get mesh-n2b6j8xzfv`
+    pub(crate) fn title(&self) -> String {
+        let title = self.subject.title();
+        if self.branch.is_empty() { title } else { format!("{title}, {}", self.branch) }
+    }
+
     /// The pod as it would be created; `None` if it is refused.
     pub(crate) fn pod(&self) -> Option<&Value> {
         (!self.decision.is_refused()).then(|| self.decision.pod.as_ref().unwrap_or(&self.subject.pod))
@@ -124,13 +157,14 @@ impl<'a> Preview<'a> {
         let mut notes = Vec::new();
         let asked = self.decision.verdicts.iter().filter(|verdict| verdict.outcome != Outcome::Skipped);
         for set in asked.filter_map(|verdict| self.set(verdict.set)) {
-            if let Some(pin) = &set.injection.pin {
+            if let Some(pin) = set.injection.pin.as_ref().filter(|_| self.subject.given.revisions.lack_pin(set)) {
                 let revision = match &pin.revision {
                     RevisionReference::Name(name) => format!("revision {name}"),
                     RevisionReference::CustomVersion(version) => format!("custom version {version}"),
                 };
                 notes.push(format!(
-                    "set {} pins {revision}, which is kept in a cluster: this is the set as it is written",
+                    "set {} pins {revision}, which is kept in a cluster: this is the set as it is written; give its \
+                     ControllerRevision to see it",
                     set.name
                 ));
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::layout::indented;
 use crate::manifest::{self, Manifest};
-use crate::preview::{Given, Preview, Role, Subject, Trouble, json, why};
+use crate::preview::{Branch, Given, Preview, Role, Subject, Trouble, json, why};
 use crate::{Ending, Streams, pod_diff, yaml_text};
 
 #[derive(Args)]
@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     /// Limit ranges whose defaults containers get. One that names no namespace holds in all.
     #[arg(long, value_name = "FILE")]
     limit_range: Vec<PathBuf>,
+    /// Show the pods that get this revision of a set, by the name of its ControllerRevision. Without it, where a set keeps a
+    /// proportion between two revisions, a pod of each is shown.
+    #[arg(long, value_name = "NAME")]
+    revision: Option<String>,
     /// Show what changes.
     #[arg(long)]
     diff: bool,
@@ -77,7 +81,12 @@ pub(crate) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Resul
     }
     let subjects: Vec<Subject<'_>> =
         given.workloads.iter().map(|(file, workload)| Subject::new(&given, file, workload)).collect();
-    let previews = subjects.iter().map(Subject::preview).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+    let previews = subjects.iter().map(|subject| match &arguments.revision {
+        Some(name) => Ok(vec![subject.preview_of(Branch::Asked(name))?]),
+        None => subject.previews(),
+    });
+    let previews = previews.collect::<Result<Vec<_>, String>>().map_err(io::Error::other)?;
+    let previews: Vec<Preview<'_>> = previews.into_iter().flatten().collect();
     match (arguments.output, arguments.why || arguments.diff) {
         (_, true) => write_text(&previews, arguments, streams)?,
         (Output::Json, _) => {
@@ -119,6 +128,12 @@ fn given(arguments: &Arguments) -> io::Result<Result<Given, Trouble>> {
         if given.workloads.is_empty() {
             return Err(Trouble::Usage("nothing in -f creates pods: give a Pod, a Deployment or the like".to_owned()));
         }
+        if let Some(name) = &arguments.revision
+            && !given.revisions.has(name, given.sets.sets().map(AsRef::as_ref))
+        {
+            let message = format!("no set that is given has revision {name}: give its ControllerRevision with -s");
+            return Err(Trouble::Usage(message));
+        }
         if given.sets.sets().len() == 0 {
             return Err(Trouble::Usage("no SidecarSet is given: name its file or folder with -s".to_owned()));
         }
@@ -132,7 +147,7 @@ fn named(kind: &str) -> &str {
 
 /// One line for a pod, and more only for what a person should not miss.
 fn summary(preview: &Preview<'_>) -> String {
-    let title = preview.subject.title();
+    let title = preview.title();
     let verdicts = &preview.decision.verdicts;
     if preview.decision.is_refused() {
         let refusals = preview.decision.refusals();
@@ -162,7 +177,7 @@ fn write_text(previews: &[Preview<'_>], arguments: &Arguments, streams: &mut Str
             writeln!(streams.out)?;
         }
         let what = if preview.subject.origin().is_template() { " → 1 pod template" } else { "" };
-        writeln!(streams.out, "{}{what}\n", preview.subject.title())?;
+        writeln!(streams.out, "{}{what}\n", preview.title())?;
         if arguments.why {
             writeln!(streams.out, "{}", why(preview))?;
         }

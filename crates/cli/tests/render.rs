@@ -304,6 +304,52 @@ fn what_only_a_cluster_knows_is_said() {
     insta::assert_snapshot!(render_from(&input, &["-f", "-", "--why"]));
 }
 
+/// A set that runs `proxy:2` and keeps nine of ten pods at what it was with `proxy:1`, and that revision as it is stored.
+fn canary() -> (Value, Value, String) {
+    let proxy = |image: &str| json!([{"name": "proxy", "image": image}]);
+    let before = set("mesh", &json!({"containers": proxy("proxy:1")}));
+    let fields = pillion_api::revision::fields(before["spec"].as_object().expect("it is one"));
+    let name = pillion_api::revision::name("mesh", &fields);
+    let stored = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1,
+        "metadata": {"name": name, "labels": {pillion_api::revision::SET_UID_LABEL: "u-1"}},
+        "data": pillion_api::revision::data(&fields)});
+    let now = json!({"containers": proxy("proxy:2"), "injectStrategy": {"revision": name},
+        "updateStrategy": {"partition": "90%"}});
+    (set("mesh", &now), stored, name)
+}
+
+#[test]
+fn a_proportion_shows_a_pod_of_each_revision() {
+    let (mesh, stored, _) = canary();
+    let deployment = workload("apps/v1", "Deployment", &json!({"template": template()}));
+    let input = documents(&[deployment, mesh, stored]);
+    insta::assert_snapshot!(render_from(&input, &["-f", "-", "--diff"]));
+    let objects = json_of(&input, &["-f", "-"]);
+    let branches: Vec<&str> = objects["objects"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|object| object["branch"].as_str().expect("a text"))
+        .collect();
+    assert_eq!(branches, ["90 % of pods get mesh-8vgrzjwlxf", "10 % of pods get mesh-mz5xgvhbfq"]);
+}
+
+#[test]
+fn a_revision_that_is_asked_for_is_the_only_one_shown() {
+    let (mesh, stored, old) = canary();
+    let newest = pillion_api::review(&mesh).meaning.expect("it is valid").revision;
+    let input = documents(&[small_pod(), mesh, stored]);
+    for (revision, image) in [(&old, "proxy:1"), (&newest, "proxy:2")] {
+        let objects = json_of(&input, &["-f", "-", "--revision", revision]);
+        let objects = objects["objects"].as_array().expect("a list");
+        assert_eq!((objects.len(), &objects[0]["branch"]), (1, &json!("")));
+        assert_eq!(objects[0]["pod"]["spec"]["containers"][0]["image"], image);
+    }
+    let seen = render_from(&input, &["-f", "-", "--revision", "mesh-0"]);
+    let told = "no set that is given has revision mesh-0: give its ControllerRevision with -s\n";
+    assert!(seen.starts_with("status 2\n") && seen.ends_with(told), "{seen}");
+}
+
 #[test]
 fn warnings_are_not_missed() {
     let transfer = json!([{"sourceContainerName": "app", "envName": "REGION"}]);

@@ -7,8 +7,10 @@ use std::path::Path;
 
 use pillion_api::FieldPath;
 use pillion_inject::{LimitRange, Namespace, SetIndex, WorkloadPod, pod_of};
+use pillion_rollout::history::Revision;
 use serde_json::Value;
 
+use super::branch::Revisions;
 use crate::installation::Facts;
 use crate::manifest::Manifest;
 use crate::sidecar_sets::{is_set, judged};
@@ -16,6 +18,7 @@ use crate::test::SUITE;
 
 const NAMESPACE: (&str, &str) = ("", "Namespace");
 const LIMIT_RANGE: (&str, &str) = ("", "LimitRange");
+const REVISION: (&str, &str) = ("apps", "ControllerRevision");
 
 /// Everything that decides what becomes of the workloads.
 #[derive(Default)]
@@ -28,6 +31,8 @@ pub(crate) struct Given {
     pub(crate) notes: Vec<String>,
     /// What holds for all pods.
     pub(crate) facts: Facts,
+    /// Older revisions of the sets.
+    pub(crate) revisions: Revisions,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Labels of all namespaces, whatever else they have.
     labels: BTreeMap<String, String>,
@@ -118,6 +123,11 @@ impl Given {
                 let range = LimitRange::read(&manifest.value).map_err(|what| at_fault(&what))?;
                 self.limit_ranges.push(range);
             }
+            REVISION => match Revision::read(&manifest.value) {
+                Some(revision) => self.revisions.insert(revision),
+                // Workloads have such objects, too.
+                None => *left_out.entry(manifest.kind()).or_default() += 1,
+            },
             (_, kind) if role == Role::Surroundings => *left_out.entry(kind).or_default() += 1,
             (_, kind) => match pod_of(&manifest.value, namespace).map_err(|what| at_fault(&what))? {
                 Some(workload) => self.workloads.push((manifest.file.clone(), workload)),

@@ -11,6 +11,7 @@ pub(crate) fn json(preview: &Preview<'_>) -> Value {
     let origin = subject.origin();
     json!({
         "source": {"file": subject.file, "kind": origin.kind, "namespace": origin.namespace, "name": origin.name},
+        "branch": preview.branch,
         "namespace": {"name": subject.namespace.name, "labels": subject.namespace.labels},
         "admitted": !preview.decision.is_refused(),
         "verdicts": preview.all().iter().map(|(set, said)| verdict(set, said)).collect::<Vec<_>>(),
