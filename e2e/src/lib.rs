@@ -9,6 +9,7 @@
 //! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`chart`]: the chart, rendered and installed by Helm.
+//! - [`page`]: pages for people, whose commands are run.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
@@ -18,6 +19,7 @@ pub mod canary;
 pub mod chart;
 pub mod fixture;
 pub mod manager;
+pub mod page;
 pub mod pods;
 pub mod programs;
 pub mod rollouts;

@@ -1,33 +1,24 @@
-//! `pillion rollout` against a real API server, with the real webhook and simulated nodes.
-//!
-//! What the controller does is done by the test, with the same functions, so that each moment can be looked at as long as
-//! it takes.
+//! `pillion rollout` against a real API server and a real manager, with simulated nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod as StoredPod;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::{Client, ResourceExt as _};
-use pillion_api::revision::SET_UID_LABEL;
-use pillion_api::{Meaning, review};
-use pillion_e2e::manager::NAMESPACE;
-use pillion_e2e::{Manager, pods, programs};
-use pillion_rollout::history::{Revision, Step, steps};
-use pillion_rollout::{Fleet, OwnWrites, Pod, plan};
-use pillion_testbed::{Bed, Cluster, Config, Fleet as Nodes, Look, apply, until};
+use kube::api::{Patch, PatchParams};
+use pillion_api::{Meaning, PodCount, review};
+use pillion_e2e::page::{self, Step, matches};
+use pillion_e2e::rollouts::{self, Rollout, proxy};
+use pillion_e2e::{pods, programs};
+use pillion_testbed::{Bed, Cluster, Config, Fleet, Look, apply, until};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(40);
-const PODS: usize = 4;
+const PODS: i32 = 4;
 /// What kubectl says where a test of a patch fails.
 const OUTDATED: &str = "The request is invalid: the server rejected our request due to an error in our request\n";
 
@@ -69,7 +60,7 @@ fn command(cluster: &Cluster, arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-fn rollout(cluster: &Cluster, arguments: &[&str]) -> Result<Said> {
+fn pillion(cluster: &Cluster, arguments: &[&str]) -> Result<Said> {
     Said::of(command(cluster, arguments)?.output()?)
 }
 
@@ -81,262 +72,148 @@ fn by_hand(cluster: &Cluster, line: &str) -> Result<Output> {
     Ok(Command::new("sh").args(["-c", line]).env("PATH", path).output()?)
 }
 
-fn set(image: &str) -> Value {
-    let mut proxy = pods::sidecar("proxy", &[]);
-    proxy["image"] = image.into();
-    json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mesh"}, "spec": {
-        "selector": {"matchLabels": {"app": "web"}}, "initContainers": [proxy], "updateStrategy": {"maxUnavailable": 2}}})
+/// The set as it stands.
+async fn meaning(rollout: &Rollout) -> Result<Meaning> {
+    let text = rollout.kubectl(&["get", "sidecarset", "mesh", "-o", "json"])?;
+    let mut set: Value = serde_json::from_str(&text)?;
+    set.as_object_mut().map(|fields| fields.remove("status"));
+    review(&set).meaning.context("the set is in order")
 }
 
-/// What the controller does, step by step.
-struct Hand {
-    client: Client,
-}
-
-impl Hand {
-    fn sets(&self) -> Api<DynamicObject> {
-        let kind = kube::core::GroupVersionKind::gvk("apps.kruise.io", "v1alpha1", "SidecarSet");
-        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind))
-    }
-
-    fn revisions(&self) -> Api<DynamicObject> {
-        let kind = kube::core::GroupVersionKind::gvk("apps", "v1", "ControllerRevision");
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &ApiResource::from_gvk(&kind))
-    }
-
-    fn pods(&self) -> Api<StoredPod> {
-        Api::namespaced(self.client.clone(), "default")
-    }
-
-    async fn set(&self) -> Result<(Value, Meaning)> {
-        let mut set = serde_json::to_value(self.sets().get("mesh").await?)?;
-        set.as_object_mut().map(|fields| fields.remove("status"));
-        let meaning = review(&set).meaning.context("the set is in order")?;
-        Ok((set, meaning))
-    }
-
-    async fn stored(&self) -> Result<Vec<Revision>> {
-        let listed = self.revisions().list(&ListParams::default().labels(SET_UID_LABEL)).await?;
-        let read = listed.items.into_iter().filter_map(|object| Revision::read(&serde_json::to_value(object).ok()?));
-        Ok(read.collect())
-    }
-
-    /// Keeps the revision of the set as it stands.
-    async fn store(&self) -> Result<()> {
-        let (set, meaning) = self.set().await?;
-        let stored = self.stored().await?;
-        let uid = set["metadata"]["uid"].as_str().context("a set has a uid")?;
-        let spec = set["spec"].as_object().context("a set has a spec")?;
-        let stored: Vec<&Revision> = stored.iter().collect();
-        for step in steps(&meaning, uid, NAMESPACE, spec, &stored, &BTreeSet::new()) {
-            match step {
-                Step::Create(object) => {
-                    self.revisions().create(&PostParams::default(), &serde_json::from_value(object)?).await?;
-                }
-                Step::Change { name, number, .. } => {
-                    let patch = Patch::Merge(json!({"revision": number}));
-                    self.revisions().patch(&name, &PatchParams::default(), &patch).await?;
-                }
-                Step::Delete(name) => {
-                    self.revisions().delete(&name, &kube::api::DeleteParams::default()).await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn living(&self) -> Result<Vec<Pod>> {
-        let listed = self.pods().list(&ListParams::default().labels("pillion.dev/injected=true")).await?;
-        let read = listed
-            .items
-            .into_iter()
-            .map(|pod| anyhow::Ok(Pod::read(serde_json::from_value(serde_json::to_value(pod)?)?)));
-        read.collect()
-    }
-
-    /// Writes what is planned now; how many pods that were.
-    async fn act(&self) -> Result<usize> {
-        let (_, meaning) = self.set().await?;
-        let stored = self.stored().await?;
-        let templates = stored.iter().filter_map(|it| Some((it.name.clone(), it.template.clone()?))).collect();
-        let pods = self.living().await?;
-        let fleet = Fleet {
-            set: &meaning,
-            templates: &templates,
-            pods: &pods.iter().collect::<Vec<_>>(),
-            budgets: &[],
-            troubles: &BTreeMap::new(),
-            own_writes: &OwnWrites::default(),
-            left_alone: &[],
-            now: Timestamp::now(),
-            is_off: false,
-        };
-        let (plan, _) = plan(&fleet);
-        for action in &plan.actions {
-            let update = action.update();
-            let patch: Patch<()> = Patch::Json(serde_json::from_value(update.patch())?);
-            self.pods().patch(&update.name, &PatchParams::default(), &patch).await?;
-        }
-        Ok(plan.actions.len())
-    }
-
-    /// Waits until all pods are injected and ready.
-    async fn until_ready(&self, count: usize) -> Result<()> {
-        until("the pods to be injected and ready", PATIENCE, || async {
-            let pods = self.living().await.map_err(|error| pillion_testbed::Error::Lacking {
-                what: error.to_string(),
-                way_out: "mend the test",
-            })?;
-            let ready = pods.iter().filter(|pod| pod.is_ready).count();
-            Ok(if ready == count {
-                Look::Done(())
-            } else {
-                Look::NotYet(format!("{ready} of {} are ready", pods.len()))
-            })
-        })
-        .await?;
-        Ok(())
-    }
-}
-
-/// A cluster with the webhook, the set at its first image, and pods that carry it.
-async fn opened(bed: &Bed) -> Result<(Hand, Manager)> {
-    let (client, cluster) = (bed.client().await?, bed.cluster());
-    Manager::prepare(&client).await?;
-    let manager = Manager::ready(cluster, &["webhook"], &[]).await?;
-    apply(&client, "e2e", &set(pods::V1)).await?;
-    let hand = Hand { client: client.clone() };
-    hand.store().await?;
-    // The webhook hears of the set in a moment; pods that come before are none of this test.
-    let probe = pods::on_fleet(pods::pod("", &[], &[pods::container("app", &[])]));
-    until("a pod to be injected", PATIENCE, || async {
-        let mut pod = probe.clone();
-        pod["metadata"] = json!({"generateName": "probe-", "labels": {"app": "web"}});
-        let pod: StoredPod = serde_json::from_value(pod).expect("it is a pod");
-        Ok(match hand.pods().create(&PostParams { dry_run: true, ..PostParams::default() }, &pod).await {
-            Ok(pod) if pod.labels().contains_key("pillion.dev/injected") => Look::Done(()),
-            other => Look::NotYet(format!("{:?}", other.map(|pod| pod.labels().clone()))),
+/// Pods of a StatefulSet that carry the set, ready. Their names are the same in every run.
+async fn workload(rollout: &Rollout, namespace: &str, name: &str, replicas: i32) -> Result<()> {
+    let mut template = pods::on_fleet(rollouts::pod("", "mesh"));
+    template["metadata"]["annotations"] = json!({"bed.pillion.dev/image-delay": "2s"});
+    let labels = json!({"app": "mesh", "of": name});
+    template["metadata"]["labels"] = labels.clone();
+    let workload = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name, "namespace": namespace}, "spec": {
+        "replicas": replicas, "podManagementPolicy": "Parallel", "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels, "annotations": template["metadata"]["annotations"]}, "spec": template["spec"]}}});
+    apply(&rollout.client, "e2e", &workload).await?;
+    until("the pods to be ready", PATIENCE, || async {
+        let ready = ["get", "statefulset", name, "-n", namespace, "-o", "jsonpath={.status.readyReplicas}"];
+        Ok(match rollout.kubectl(&ready) {
+            Ok(ready) if ready == replicas.to_string() => Look::Done(()),
+            other => Look::NotYet(format!("{other:?}")),
         })
     })
     .await?;
-    let template = pods::on_fleet(pods::pod("", &[], &[pods::container("app", &[])]));
-    let workload = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web", "namespace": "default"}, "spec": {
-        "replicas": PODS, "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "web"}},
-        "template": {"metadata": {"labels": {"app": "web"}}, "spec": template["spec"]}}});
-    apply(&client, "e2e", &workload).await?;
-    hand.until_ready(PODS).await?;
-    Ok((hand, manager))
+    Ok(())
 }
 
 #[tokio::test]
 async fn a_rollout_is_followed_held_promoted_and_undone() -> Result<()> {
-    let bed = Bed::start(Config::control_plane("rollout").with_controllers().with_fleet(Nodes::of(1))).await?;
+    let bed = Bed::start(Config::control_plane("rollout").with_controllers().with_fleet(Fleet::of(1))).await?;
     let cluster = bed.cluster();
-    let (hand, manager) = opened(&bed).await?;
-    let (_, first) = hand.set().await?;
+    let rollout = Rollout::prepare(cluster).await?;
+    let manager = rollout.manager(&[]).await?;
+    rollout.set("mesh", json!({"updateStrategy": {"maxUnavailable": 2}})).await?;
+    workload(&rollout, "default", "web", PODS).await?;
+    rollout.until_done("mesh", PODS).await?;
+    let first = meaning(&rollout).await?;
 
-    let said = rollout(cluster, &["status", "scs/mesh"])?;
+    let said = pillion(cluster, &["status", "scs/mesh"])?;
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     assert!(said.has("SidecarSet mesh: done") && said.has("StatefulSet web 4/4"), "{}", said.out);
-    let said = rollout(cluster, &["undo", "mesh"])?;
+    let said = pillion(cluster, &["undo", "mesh"])?;
     let expected =
         format!("error: set mesh has no revision before {}: there is nothing to go back to\n", first.revision);
     assert_eq!((said.status, said.err), (1, expected));
 
-    // Another image: one pod would be tried first.
-    apply(&hand.client, "e2e", &set(pods::V2)).await?;
-    hand.store().await?;
-    let said = rollout(cluster, &["status", "mesh", "-o", "json"])?;
+    pauses(&rollout).await?;
+    // Another image, while it is paused.
+    rollout.edit("mesh", json!({"initContainers": [proxy(pods::V2)]})).await?;
+    rollout
+        .status_until("mesh", "the new revision to be stored", |status| {
+            status.revisions.as_ref().is_some_and(|revisions| !revisions.is_empty()) && status.updated_pods == Some(0)
+        })
+        .await?;
+    let said = until_said(cluster, &["status", "mesh", "-o", "json"], |said| said.has("\"waiting\": 4")).await?;
     let found = said.json()?;
-    assert_eq!((&found["state"], &found["counts"]["waiting"]), (&json!("progressing"), &json!(PODS)), "{found}");
-    assert_eq!(found["next"].as_array().map(Vec::len), Some(1), "{found}");
-    assert_eq!(found["blocked"][0]["code"], "PL405", "{found}");
-    let said = rollout(cluster, &["diff", "scs/mesh"])?;
-    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert_eq!(
+        (&found["state"], &found["code"], &found["next"]),
+        (&json!("waiting"), &json!("PL403"), &json!([])),
+        "{found}"
+    );
+    let said = until_said(cluster, &["diff", "scs/mesh"], |said| said.status == 0).await?;
     assert!(said.has(&format!("~ initContainers[proxy].image: {} → {}", pods::V1, pods::V2)), "{}", said.out);
     assert!(said.has("in place image of container proxy"), "{}", said.out);
     assert!(said.has(&format!("~ spec.initContainers[proxy].image: {} → {}", pods::V1, pods::V2)), "{}", said.out);
 
-    pauses(cluster, &hand).await?;
-    follows(cluster, &hand).await?;
-    goes_back(cluster, &hand, &first).await?;
-    promotes(cluster, &hand, &first).await?;
+    follows(&rollout).await?;
+    goes_back(&rollout, &first).await?;
+    promotes(&rollout, &first).await?;
+    stalls(&rollout).await?;
 
-    let said = rollout(cluster, &["status", "other"])?;
+    let said = pillion(cluster, &["status", "other"])?;
     assert_eq!((said.status, said.err.as_str()), (2, "error: there is no SidecarSet other\n"));
     manager.stop().await?;
     bed.stop().await?;
     Ok(())
 }
 
-/// Paused and resumed: tried, by hand, and for good.
-async fn pauses(cluster: &Cluster, hand: &Hand) -> Result<()> {
-    let tried = rollout(cluster, &["pause", "mesh", "--dry-run"])?;
+/// Asks until the answer is as expected: the controller stores revisions in a moment.
+async fn until_said(cluster: &Cluster, arguments: &[&str], holds: impl Fn(&Said) -> bool) -> Result<Said> {
+    let what = format!("pillion rollout {arguments:?}");
+    let waited = until(&what, PATIENCE, || async {
+        Ok(match pillion(cluster, arguments) {
+            Ok(said) if holds(&said) => Look::Done(said),
+            Ok(said) => Look::NotYet(format!("{}{}", said.out, said.err)),
+            Err(error) => Look::NotYet(error.to_string()),
+        })
+    });
+    Ok(waited.await?)
+}
+
+/// Paused: tried, by hand, and once more.
+async fn pauses(rollout: &Rollout) -> Result<()> {
+    let cluster = &rollout.cluster;
+    let tried = pillion(cluster, &["pause", "mesh", "--dry-run"])?;
     assert_eq!(tried.status, 0, "{}{}", tried.out, tried.err);
     assert_eq!(tried.out, "sidecarset/mesh patched (dry run)\n  + spec.updateStrategy.paused: true\n");
-    assert!(tried.err.contains("then: mesh: waiting"), "{}", tried.err);
-    assert!(!hand.set().await?.1.update.paused, "a dry run writes nothing");
+    assert!(!meaning(rollout).await?.update.paused, "a dry run writes nothing");
     let by_hand_first = by_hand(cluster, tried.command()?)?;
     ensure!(by_hand_first.status.success(), "{by_hand_first:?}");
-    assert!(hand.set().await?.1.update.paused, "the command that is told does the same");
+    assert!(meaning(rollout).await?.update.paused, "the command that is told does the same");
     // What it tested is not so any more.
     let again = by_hand(cluster, tried.command()?)?;
     assert_eq!(String::from_utf8_lossy(&again.stderr), OUTDATED, "{again:?}");
-    let said = rollout(cluster, &["pause", "mesh"])?;
+    let said = pillion(cluster, &["pause", "mesh"])?;
     let expected = "error: set mesh is paused already: `pillion rollout resume scs/mesh` goes on\n";
     assert_eq!((said.status, said.err.as_str()), (1, expected));
-    let said = rollout(cluster, &["status", "mesh"])?;
-    assert!(said.has("SidecarSet mesh: waiting [PL403]"), "{}", said.out);
-    assert_eq!(hand.act().await?, 0);
-    let said = rollout(cluster, &["resume", "mesh"])?;
-    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
-    assert_eq!(said.out, "sidecarset/mesh patched\n  ~ spec.updateStrategy.paused: true → false\n");
-    assert!(said.err.contains("; next: pod default/web-"), "{}", said.err);
     Ok(())
 }
 
-/// Followed to its end, by a log and by a person at a terminal.
-async fn follows(cluster: &Cluster, hand: &Hand) -> Result<()> {
+/// Resumed and followed to its end, by a log and by a person at a terminal.
+async fn follows(rollout: &Rollout) -> Result<()> {
+    let cluster = &rollout.cluster;
     let log = command(cluster, &["status", "-w", "mesh"])?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut terminal = Terminal::start(command(cluster, &["status", "-w", "mesh"])?)?;
-    until("all pods to be updated", PATIENCE, || async {
-        let looked = async {
-            hand.act().await?;
-            let pods = hand.living().await?;
-            let (_, set) = hand.set().await?;
-            let done = pods.iter().filter(|pod| {
-                let has = pod.revisions.of("mesh").is_some_and(|it| it.is == set.revision);
-                has && pod.is_ready
-                    && pod.containers.iter().all(|it| it.status.as_ref().is_some_and(|it| it.restarts == 1))
-            });
-            anyhow::Ok(done.count())
-        };
-        Ok(match looked.await {
-            Ok(PODS) => Look::Done(()),
-            other => Look::NotYet(format!("{other:?}")),
-        })
-    })
-    .await?;
+    let said = pillion(cluster, &["resume", "mesh"])?;
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    assert_eq!(said.out, "sidecarset/mesh patched\n  ~ spec.updateStrategy.paused: true → false\n");
+    assert!(said.err.contains("; next: pod default/web-"), "{}", said.err);
     let said = Said::of(log.wait_with_output()?)?;
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
     let lines: Vec<&str> = said.out.lines().collect();
-    assert!(lines.len() > 2, "{lines:?}");
-    assert!(lines[0].starts_with("mesh: progressing, 0 of 4 pods done"), "{lines:?}");
+    assert!(lines.len() > 3, "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("mesh: progressing, ")), "{lines:?}");
     assert_eq!(lines.last(), Some(&"mesh: done, 4 of 4 pods done, 4 ready, 0 under way"));
-    assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'), "{said:?}", said = said.out);
+    assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'), "{}{}", said.out, said.err);
     let (status, drawn) = terminal.ended()?;
     assert_eq!(status, 0, "{drawn}");
     assert!(drawn.contains("\u{1b}[J"), "it is drawn in place: {drawn:?}");
     let last = drawn.rsplit("\u{1b}[J").next().unwrap_or_default();
     assert!(last.contains("SidecarSet mesh: done"), "{last}");
-    let frames = drawn.split("\u{1b}[J").map(|frame| frame.lines().count()).max();
-    assert!(frames <= Some(usize::from(Terminal::ROWS)), "no frame is higher than the terminal: {frames:?}");
+    let highest = drawn.split("\u{1b}[J").map(|frame| frame.lines().count()).max();
+    assert!(highest <= Some(usize::from(Terminal::ROWS)), "no frame is higher than the terminal: {highest:?}");
 
-    let said = rollout(cluster, &["history", "mesh", "-o", "json"])?;
+    rollout.until_done("mesh", PODS).await?;
+    let said = pillion(cluster, &["history", "mesh", "-o", "json"])?;
     let found = said.json()?;
     let pods: Vec<&Value> = found["revisions"].as_array().context("revisions")?.iter().map(|it| &it["pods"]).collect();
     assert_eq!(pods, [&json!(PODS), &json!(0)], "{found}");
-    let said = rollout(cluster, &["history", "mesh"])?;
+    let said = pillion(cluster, &["history", "mesh"])?;
     assert!(said.has("newest proxy=registry.local/pillion/testapp:v2"), "{}", said.out);
     Ok(())
 }
@@ -376,53 +253,149 @@ impl Terminal {
 }
 
 /// The first image again, which becomes the newest revision with another number.
-async fn goes_back(cluster: &Cluster, hand: &Hand, first: &Meaning) -> Result<()> {
-    let said = rollout(cluster, &["undo", "mesh", "--to", "7"])?;
+async fn goes_back(rollout: &Rollout, first: &Meaning) -> Result<()> {
+    let cluster = &rollout.cluster;
+    let said = pillion(cluster, &["undo", "mesh", "--to", "7"])?;
     let expected = "error: set mesh has no revision 7: `pillion rollout history scs/mesh` lists them\n";
     assert_eq!((said.status, said.err.as_str()), (2, expected));
-    let tried = rollout(cluster, &["undo", "scs/mesh", "--to", "1", "--dry-run"])?;
+    let tried = pillion(cluster, &["undo", "scs/mesh", "--to", "1", "--dry-run"])?;
     assert_eq!(tried.status, 0, "{}{}", tried.out, tried.err);
-    assert_ne!(hand.set().await?.1.revision, first.revision);
-    let said = rollout(cluster, &["undo", "scs/mesh"])?;
+    assert_ne!(meaning(rollout).await?.revision, first.revision);
+    let said = pillion(cluster, &["undo", "scs/mesh"])?;
     let expected =
         format!("sidecarset/mesh patched\n  ~ spec.initContainers[proxy].image: {} → {}\n", pods::V2, pods::V1);
     assert_eq!((said.status, said.out.as_str()), (0, expected.as_str()), "{}", said.err);
-    assert_eq!(hand.set().await?.1.revision, first.revision);
+    assert_eq!(meaning(rollout).await?.revision, first.revision);
     // The command that was told before is about another generation of the set.
     let late = by_hand(cluster, tried.command()?)?;
     assert_eq!(String::from_utf8_lossy(&late.stderr), OUTDATED, "{late:?}");
-    hand.store().await?;
-    let said = rollout(cluster, &["history", "mesh", "-o", "json"])?;
-    let found = said.json()?;
-    let numbers: Vec<&Value> =
-        found["revisions"].as_array().context("revisions")?.iter().map(|it| &it["number"]).collect();
+    let said = pillion(cluster, &["status", "-w", "mesh"])?;
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    rollout.until_done("mesh", PODS).await?;
+    let found = pillion(cluster, &["history", "mesh", "-o", "json"])?.json()?;
+    let revisions = found["revisions"].as_array().context("revisions")?;
+    let numbers: Vec<&Value> = revisions.iter().map(|it| &it["number"]).collect();
     assert_eq!(numbers, [&json!(3), &json!(2)], "{found}");
-    assert_eq!(found["revisions"][0]["name"], first.revision.as_str());
+    assert_eq!(
+        (&found["revisions"][0]["name"], &found["revisions"][0]["pods"]),
+        (&json!(first.revision), &json!(PODS))
+    );
     Ok(())
 }
 
 /// A canary that is let go in steps, and then for good.
-async fn promotes(cluster: &Cluster, hand: &Hand, first: &Meaning) -> Result<()> {
-    let mut canary = set(pods::V2);
-    canary["spec"]["injectStrategy"] = json!({"revision": first.revision});
-    canary["spec"]["updateStrategy"]["partition"] = json!("75%");
-    apply(&hand.client, "e2e", &canary).await?;
-    hand.store().await?;
-    let said = rollout(cluster, &["status", "mesh"])?;
-    assert!(said.has("partition 75% of 4 -> 3 stay"), "{}", said.out);
-    let said = rollout(cluster, &["promote", "mesh", "--to", "90%"])?;
-    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
-    let said = rollout(cluster, &["promote", "mesh", "--to", "50%"])?;
-    assert_eq!(
-        (said.status, said.out.as_str()),
-        (0, "sidecarset/mesh patched\n  ~ spec.updateStrategy.partition: 75% → 50%\n")
-    );
-    let said = rollout(cluster, &["promote", "mesh"])?;
+async fn promotes(rollout: &Rollout, first: &Meaning) -> Result<()> {
+    let cluster = &rollout.cluster;
+    let canary = json!({"initContainers": [proxy(pods::V2)], "injectStrategy": {"revision": first.revision},
+        "updateStrategy": {"maxUnavailable": 2, "partition": "75%"}});
+    rollout.edit("mesh", canary).await?;
+    let said = pillion(cluster, &["status", "-w", "mesh"])?;
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
-    let (_, meaning) = hand.set().await?;
-    assert_eq!((meaning.update.partition, &meaning.injection.pin), (pillion_api::PodCount::Pods(0), &None));
-    let said = rollout(cluster, &["promote", "mesh"])?;
+    let last = said.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("mesh: resting, 1 of 4 pods done, 4 ready, 0 under way; 3 pods wait: "), "{last}");
+    let said = pillion(cluster, &["status", "mesh"])?;
+    assert!(said.has("partition 75% of 4 -> 3 stay"), "{}", said.out);
+    let said = pillion(cluster, &["promote", "mesh", "--to", "90%"])?;
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    let said = pillion(cluster, &["promote", "mesh", "--to", "50%"])?;
+    let expected = "sidecarset/mesh patched\n  ~ spec.updateStrategy.partition: 75% → 50%\n";
+    assert_eq!((said.status, said.out.as_str()), (0, expected), "{}", said.err);
+    let said = pillion(cluster, &["promote", "mesh"])?;
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    let set = meaning(rollout).await?;
+    assert_eq!((set.update.partition, &set.injection.pin), (PodCount::Pods(0), &None));
+    rollout.until_done("mesh", PODS).await?;
+    let said = pillion(cluster, &["promote", "mesh"])?;
     assert_eq!(said.status, 1, "{}{}", said.out, said.err);
     assert!(said.err.starts_with("error: set mesh holds no pod back"), "{}", said.err);
+    Ok(())
+}
+
+/// An image that no node has: whoever follows is told, with status 1.
+async fn stalls(rollout: &Rollout) -> Result<()> {
+    let cluster = &rollout.cluster;
+    for at in 0..PODS {
+        rollout.kubectl(&["annotate", "pod", &format!("web-{at}"), "bed.pillion.dev/image-stuck=yes"])?;
+    }
+    let follower = command(cluster, &["status", "-w", "mesh"])?;
+    rollout.edit("mesh", json!({"initContainers": [proxy("registry.local/pillion/testapp:none")]})).await?;
+    let found =
+        until_said(cluster, &["status", "mesh", "-o", "json"], |said| said.has("\"underWay\": 1,")).await?.json()?;
+    assert_eq!(found["isProbing"], true, "{found}");
+    let name = found["underWay"][0].as_str().and_then(|name| name.strip_prefix("default/")).context("the first pod")?;
+    // What a node says of an image that is not there.
+    let state = json!({"waiting": {"reason": "ErrImagePull"}});
+    let patch = json!([{"op": "add", "path": "/status/initContainerStatuses/0/state", "value": state},
+        {"op": "add", "path": "/status/initContainerStatuses/0/ready", "value": false}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch)?);
+    rollout.pods().patch_status(name, &PatchParams::default(), &patch).await?;
+    let said = Said::of({ follower }.output()?)?;
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    let last = said.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("mesh: stalled, 0 of 4 pods done, 3 ready, 1 under way; 1 pod does not run"), "{last}");
+    assert!(last.ends_with("[PL416]"), "{last}");
+    let said = pillion(cluster, &["status", "mesh"])?;
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    assert!(said.has("SidecarSet mesh: stalled [PL416]") && said.has("3 pods wait: one pod is tried"), "{}", said.out);
+    Ok(())
+}
+
+/// Set to write what commands print into the page, instead of comparing.
+const UPDATE: &str = "UPDATE_FIXTURES";
+
+/// How old something is differs from run to run.
+fn without_ages(line: &str) -> String {
+    let is_age = |word: &str| word.strip_suffix('s').is_some_and(|number| number.parse::<u32>().is_ok());
+    line.split_whitespace().map(|word| if is_age(word) { "AGE" } else { word }).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn the_page_shows_what_is_printed() -> Result<()> {
+    let file = page::root().join("docs/rollouts.md");
+    let text = fs::read_to_string(&file)?;
+    let steps = page::steps(&text)?;
+    let bed = Bed::start(Config::control_plane("page").with_controllers().with_fleet(Fleet::of(1))).await?;
+    let rollout = Rollout::prepare(bed.cluster()).await?;
+    let manager = rollout.manager(&[]).await?;
+    for namespace in ["shop", "search"] {
+        rollout.kubectl(&["create", "namespace", namespace])?;
+    }
+    let image = json!({"name": "proxy", "image": "registry.example/mesh:1.9.2", "restartPolicy": "Always"});
+    rollout.set("mesh", json!({"initContainers": [image], "updateStrategy": {"maxUnavailable": "25%"}})).await?;
+    for (namespace, name, replicas) in [("shop", "checkout", 4), ("search", "index", 2)] {
+        workload(&rollout, namespace, name, replicas).await?;
+    }
+    rollout.until_done("mesh", 6).await?;
+    let is_update = std::env::var_os(UPDATE).is_some();
+    let mut printed = Vec::new();
+    for Step { command, promised } in &steps {
+        let promised: Vec<String> = promised.iter().map(|line| without_ages(line)).collect();
+        let is_asked_again = ["status scs", "history", "diff"].iter().any(|verb| command.contains(verb));
+        // The controller needs a moment to store a revision. What writes is written once.
+        let said = until(command, PATIENCE, || async {
+            Ok(match page::run(bed.cluster(), command) {
+                Ok((_, said)) => {
+                    let lines: Vec<String> = said.lines().map(without_ages).collect();
+                    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+                    let is_right = matches(&promised, &lines);
+                    if is_right || !is_asked_again || is_update {
+                        Look::Done((is_right, said))
+                    } else {
+                        Look::NotYet(said)
+                    }
+                }
+                Err(error) => Look::NotYet(error.to_string()),
+            })
+        });
+        let (is_right, said) = said.await?;
+        ensure!(is_right || is_update, "$ {command}\n{said}");
+        printed.push(said);
+    }
+    assert_eq!(steps.len(), 14, "commands on the page");
+    if is_update {
+        fs::write(&file, page::filled(&text, &printed))?;
+    }
+    manager.stop().await?;
+    bed.stop().await?;
     Ok(())
 }
