@@ -84,7 +84,7 @@ e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_i
 # Everything CI runs, the quick things first.
 ci: fmt-check lint tidy deny test e2e
 
-# Measure a published figure, arms interleaved: `just bench webhook`. Give it a quiet machine; samples go to docs/figures.
+# Measure a published figure, arms interleaved: `just bench webhook`, `just bench rollout`. Give it a quiet machine; samples go to docs/figures.
 bench *ARGS: (tools "bed")
     cargo build --release --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-bench --bin bench
     cargo run --release --quiet --locked --package pillion-bench --bin bench -- {{ ARGS }}

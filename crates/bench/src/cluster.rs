@@ -51,12 +51,18 @@ fn beside(name: &str) -> Result<PathBuf> {
 
 impl BenchCluster {
     pub(crate) async fn start() -> Result<Self> {
-        let bed = Bed::start(Config::control_plane("bench").with_controllers()).await?;
+        Self::start_with(|config| config).await
+    }
+
+    /// With more than a control plane.
+    pub(crate) async fn start_with(more: impl FnOnce(Config) -> Config) -> Result<Self> {
+        let bed = Bed::start(more(Config::control_plane("bench").with_controllers())).await?;
         let client = bed.client().await?;
         let folder = bed.cluster().logs().to_path_buf();
         for object in [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": APART}}),
             pillion_api::sidecar_set_crd(),
+            pillion_api::injection_ledger_crd(),
         ] {
             apply(&client, "bench", &object).await?;
         }
@@ -82,11 +88,21 @@ impl BenchCluster {
         Ok(pid)
     }
 
+    /// Ends what was started last.
+    pub(crate) fn end_last(&mut self) {
+        self.children.pop();
+    }
+
     /// Starts the manager's webhook.
     pub(crate) fn start_manager(&mut self) -> Result<u32> {
+        self.start_manager_with(&[])
+    }
+
+    /// The same with more roles and flags.
+    pub(crate) fn start_manager_with(&mut self, more: &[&str]) -> Result<u32> {
         let webhook = free_port(self.bed.cluster().host())?;
         let admin = free_port(Ipv4Addr::LOCALHOST)?;
-        let arguments = [
+        let mut arguments = vec![
             "webhook".to_owned(),
             format!("--namespace={APART}"),
             format!("--webhook-address={webhook}"),
@@ -94,6 +110,7 @@ impl BenchCluster {
             format!("--admin-address={admin}"),
             format!("--kubeconfig={}", self.bed.cluster().kubeconfig().display()),
         ];
+        arguments.extend(more.iter().map(|word| (*word).to_owned()));
         self.spawn(&beside("pillion-manager")?, "manager", &arguments)
     }
 

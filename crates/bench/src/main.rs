@@ -8,6 +8,7 @@ use clap::Parser;
 mod cluster;
 mod cost;
 mod hook;
+mod rollout;
 mod samples;
 mod webhook;
 
@@ -17,6 +18,8 @@ mod webhook;
 enum Verb {
     /// What a review costs: no webhook, one that does nothing, one with a constant patch, and ours.
     Webhook(webhook::Arguments),
+    /// What a rollout costs: its rate, how soon the next pod follows, and memory.
+    Rollout(rollout::Arguments),
     /// A webhook that does nothing, or gives a constant patch: the arms beside ours.
     #[command(hide = true)]
     Hook(hook::Arguments),
@@ -26,6 +29,7 @@ enum Verb {
 async fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::Webhook(arguments) => webhook::run(&arguments).await,
+        Verb::Rollout(arguments) => rollout::run(&arguments).await,
         Verb::Hook(arguments) => hook::run(&arguments).await,
     };
     match done {

@@ -148,15 +148,16 @@ async fn a_set_tells_how_its_pods_stand_and_what_an_edit_does() -> Result<()> {
     assert!(message.starts_with("PL212: ") && message.contains("PL115"), "{message}");
 
     apply(&client, "e2e", &set("mesh", "web", "proxy")).await?;
-    let status = status_until(&client, "mesh", PATIENCE, |status| status.matched_pods == Some(2)).await?;
+    let counted = |status: &SidecarSetStatus| status.matched_pods == Some(2) && status.updated_pods.is_some();
+    let status = status_until(&client, "mesh", PATIENCE, counted).await?;
     assert_eq!(counts(&status), [Some(2), Some(0), Some(0), Some(0), Some(2)], "what is older only counts");
     assert_eq!(
         conditions(&status),
         BTreeMap::from([
             ("FailOpen", ("False", "NoneMissed")),
-            ("Progressing", ("False", "UpdateSwitchedOff")),
+            ("Progressing", ("False", "UpToDate")),
             ("Ready", ("True", "Injected")),
-            ("Stalled", ("False", "UpdateSwitchedOff")),
+            ("Stalled", ("False", "UpToDate")),
         ])
     );
     let observed = status.selector_observed_time.clone();

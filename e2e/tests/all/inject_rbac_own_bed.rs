@@ -80,6 +80,7 @@ const WEBHOOK: &[Grant] = &[
     ours("get list watch create update patch", "", "secrets", "pillion-webhook-ca"),
     ours("get list watch", "", "configmaps", "pillion-switch"),
     ours("get list watch", "apps", "controllerrevisions", ""),
+    ours("get list watch update", "pillion.dev", "injectionledgers", ""),
     ours("get", "", "serviceaccounts", "pillion-webhook"),
 ];
 
@@ -96,6 +97,7 @@ const CONTROLLER: &[Grant] = &[
     ours("create", "coordination.k8s.io", "leases", ""),
     ours("get update", "coordination.k8s.io", "leases", "pillion-controller"),
     ours("get list watch create patch delete", "apps", "controllerrevisions", ""),
+    ours("get list watch create update delete", "pillion.dev", "injectionledgers", ""),
     ours("get list watch", "", "configmaps", "pillion-switch"),
 ];
 

@@ -63,7 +63,7 @@ enum Done {
     Written { action: Box<Action>, outcome: Outcome },
     Stored { set: String, is_done: bool },
     Told { set: String, uid: Box<str>, trouble: Option<String> },
-    Read { key: Key, uid: Box<str>, pod: Option<Arc<KeptPod>> },
+    Read { key: Key, uid: Box<str>, pod: Result<Option<Arc<KeptPod>>, String> },
     Adopted { key: Key, pod: Option<Arc<KeptPod>> },
     Claimed { set: String, actions: Vec<Action> },
 }
@@ -266,10 +266,11 @@ impl<'a> Roller<'a> {
             }
             Done::Told { set, uid, trouble } => self.fleets.told(&set, uid, trouble),
             Done::Read { key, uid, pod } => {
-                // What was read is newer than what was written: if it is not what we wrote, that never arrived.
-                self.own_writes.forget(&uid);
-                if pod.is_none_or(|pod| pod.pod.uid != uid) {
-                    debug!(pod = %key, "is gone");
+                match pod {
+                    Ok(Some(kept)) if kept.pod.uid == uid => self.own_writes.read(&kept.pod, Timestamp::now()),
+                    Ok(_) => self.own_writes.forget(&uid),
+                    // It counts as written until it can be told, or is too old to count.
+                    Err(why) => debug!(pod = %key, why, "cannot be read"),
                 }
                 self.fleets.of_pod_are_dirty(&key);
             }
@@ -404,8 +405,7 @@ impl<'a> Roller<'a> {
         let client = self.context.client.clone();
         self.work.push(
             async move {
-                // Whatever went wrong, the pod is planned from what the watch shows.
-                let pod = asking::pod(&client, &key).await.ok().flatten();
+                let pod = asking::pod(&client, &key).await;
                 Done::Read { key, uid, pod }
             }
             .boxed(),
