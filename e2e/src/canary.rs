@@ -231,6 +231,19 @@ impl Stage {
         Ok(entries.into_values().collect())
     }
 
+    /// What the last writes of a canary's ledger came to, for people: who wrote, how many were old, of how many, and how many
+    /// of those were reserved.
+    pub fn history(&self, canary: &Canary) -> Result<String> {
+        let entries = self.entries()?.into_iter().filter(|entry| entry.set == canary.name).collect::<Vec<_>>();
+        let shown = entries.iter().rev().take(60).rev().map(|entry| {
+            let (old, all) = canary.counted(&entry.spec);
+            let reserved: usize = entry.spec.reserved.values().map(Vec::len).sum();
+            let who = if entry.is_reservation { "webhook" } else { "leader" };
+            format!("{who} {old}/{all} ({reserved})")
+        });
+        Ok(shown.collect::<Vec<_>>().join(", "))
+    }
+
     /// Holds every write of a canary's ledger to its promise: no reservation of the newest revision leaves fewer old pods
     /// than the partition asks of all that live or are reserved. Gives how many writes and reservations there were.
     pub fn check_every_write(&self, canary: &Canary) -> Result<(usize, usize)> {

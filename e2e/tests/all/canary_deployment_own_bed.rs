@@ -1,6 +1,6 @@
 //! A canary while its Deployment rolls: what always pinning does to it, and that a proportion stays what it is.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -46,6 +46,17 @@ async fn until_rolled(stage: &Stage, canary: &Canary, replicas: usize) -> Result
     Ok(waited.await?)
 }
 
+/// Waits until the ledger counts what there is: nobody who has gone, and nobody twice.
+async fn until_counted(stage: &Stage, canary: &Canary, replicas: usize) -> Result<()> {
+    let began = Instant::now();
+    let is_true = |ledger: &pillion_api::InjectionLedgerSpec| {
+        ledger.reserved.is_empty() && ledger.living.values().sum::<u32>() as usize == replicas
+    };
+    stage.ledger(canary, "the ledger to count what there is", is_true).await?;
+    ensure!(began.elapsed() < Duration::from_secs(30), "a pod that had come and gone was counted until it expired");
+    Ok(())
+}
+
 async fn roll(stage: &Stage, canary: &Canary, version: &str) -> Result<()> {
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"version": version}}}}});
     let deployments = Api::<Deployment>::namespaced(stage.client.clone(), SHOP);
@@ -63,16 +74,13 @@ async fn a_deployment_that_rolls_with_surge_comes_out_exact() -> Result<()> {
         apply(&stage.client, "e2e", &deployment(&canary, replicas)).await?;
         canary.check_exact(&until_rolled(&stage, &canary, replicas).await?)?;
         for version in ["2", "3"] {
+            until_counted(&stage, &canary, replicas).await?;
             roll(&stage, &canary, version).await?;
             let rolled = until_rolled(&stage, &canary, replicas).await?;
-            canary.check_exact(&rolled).with_context(|| format!("version {version}"))?;
+            canary.check_exact(&rolled).with_context(|| format!("version {version}: {:?}", stage.history(&canary)))?;
         }
         stage.check_every_write(&canary)?;
-        // Nobody is counted who has gone, and nobody twice.
-        let is_true = |ledger: &pillion_api::InjectionLedgerSpec| {
-            ledger.reserved.is_empty() && ledger.living.values().sum::<u32>() as usize == replicas
-        };
-        stage.ledger(&canary, "the ledger to count what there is", is_true).await?;
+        until_counted(&stage, &canary, replicas).await?;
     }
     bed.stop().await?;
     Ok(())

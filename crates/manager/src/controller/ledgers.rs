@@ -3,8 +3,8 @@
 //! - [`Book`]: the ledgers there are, for those who update pods and for those who tell how sets stand.
 //! - [`owners`]: which pods are leaving with their `ReplicaSet`.
 //!
-//! A ledger is written at most once a second, and only where something else is true than it says. Reservations end when
-//! their pod is seen, or a minute after the leader first saw them by its own clock.
+//! A ledger is written at most once a second, and at once when a Deployment begins to roll; only where something else is
+//! true than it says. Reservations end when their pod is seen, or a minute after the leader first saw them by its own clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,11 +25,13 @@ use super::Context;
 use super::pods::KeptPod;
 use crate::ledger_shelf::{Shelf, Written};
 
+mod arrivals;
 mod owners;
 
+pub(super) use arrivals::Arrivals;
 use owners::Owners;
 
-/// A ledger is written no more often.
+/// A ledger is written no more often, unless a Deployment begins to roll.
 const PACE: Duration = Duration::from_secs(1);
 /// A reservation whose pod was not seen, or a claim whose update was not, ends so long after it was first seen.
 const EXPIRY: Duration = Duration::from_mins(1);
@@ -60,12 +62,16 @@ pub(super) enum ClaimError {
 }
 
 /// Watches the ledgers, and keeps them by these pods while the future runs.
-pub(super) fn keep(context: &Context, pods: Store<Arc<KeptPod>>) -> (Book, impl Future<Output = ()> + Send + use<>) {
+pub(super) fn keep(
+    context: &Context,
+    pods: Store<Arc<KeptPod>>,
+    arrivals: Arrivals,
+) -> (Book, impl Future<Output = ()> + Send + use<>) {
     let Context { writer, settings, watch_metrics, .. } = context;
     let (shelf, shelf_driver) =
         Shelf::watch(writer.clone(), &settings.namespace, MANAGER, "ledgers_of_leader", watch_metrics);
     let book = Book { context: context.clone(), shelf };
-    let keeper = Keeper { book: book.clone(), pods, first_seen: BTreeMap::new() };
+    let keeper = Keeper { book: book.clone(), pods, arrivals, arrived: BTreeSet::new(), first_seen: BTreeMap::new() };
     let driver = async move {
         tokio::join!(shelf_driver, keeper.run());
     };
@@ -137,6 +143,9 @@ fn seen<'p>(set: &Meaning, pod: &'p Pod, is_counted: bool) -> Option<Seen<'p>> {
 struct Keeper {
     book: Book,
     pods: Store<Arc<KeptPod>>,
+    arrivals: Arrivals,
+    /// Reservations of pods that had come before the last pass. Those that are not among the pods by now are gone.
+    arrived: BTreeSet<String>,
     /// When this leader first saw what is pending, by set.
     first_seen: BTreeMap<String, BTreeMap<String, Instant>>,
 }
@@ -185,8 +194,12 @@ impl Keeper {
         };
         while self.is_needed() {
             let next = self.pass(owners).await;
-            sleep(PACE).await;
-            changed.next_or(next).await;
+            tokio::select! {
+                () = sleep(PACE) => changed.next_or(next).await,
+                // A Deployment begins to roll: the sooner its old pods do not count, the fewer new ones are decided beside
+                // them.
+                () = changed.owners() => {}
+            }
         }
     }
 
@@ -194,12 +207,18 @@ impl Keeper {
     async fn pass(&mut self, owners: &Owners) -> Option<Instant> {
         let known = self.book.context.view.known();
         let mut wake = None;
+        let arrived = self.arrivals.take();
         let leaving = owners.leaving();
         for set in known.sets.sets().filter(|set| has_ledger(set)) {
             let Some(judged) = known.judged.get(&set.name) else { continue };
             let next = self.put_right(set, &judged.uid, &leaving).await;
             wake = wake.into_iter().chain(next).min();
         }
+        // Of what came just now, the store may not tell yet.
+        if !arrived.is_empty() {
+            wake = Some(Instant::now());
+        }
+        self.arrived = arrived;
         for name in self.book.shelf.sets() {
             if !known.sets.get(&name).is_some_and(|set| has_ledger(set)) {
                 self.first_seen.remove(&name);
@@ -230,7 +249,8 @@ impl Keeper {
         let folded = self.book.change(&set.name, |ledger| {
             let now = Instant::now();
             first_seen = ledger.pending().map(|id| (id.to_owned(), *first_seen.get(id).unwrap_or(&now))).collect();
-            let expired = first_seen.iter().filter(|(_, since)| **since + EXPIRY <= now).map(|(id, _)| id.clone());
+            let is_over = |id: &String, since: Instant| since + EXPIRY <= now || self.arrived.contains(id);
+            let expired = first_seen.iter().filter(|(id, since)| is_over(id, **since)).map(|(id, _)| id.clone());
             (ledger.fold(seen.iter().copied(), &expired.collect()), ())
         });
         let folded = folded.await;
@@ -312,6 +332,15 @@ impl Keeper {
 }
 
 impl Changed {
+    /// Waits until a Deployment has another ReplicaSet, or is paused or goes on.
+    async fn owners(&mut self) {
+        let (parts, paused) = &mut self.owners;
+        tokio::select! {
+            _ = parts.next() => {}
+            _ = paused.next() => {}
+        }
+    }
+
     /// Waits for a change, or for this time.
     async fn next_or(&mut self, time: Option<Instant>) {
         let at_time = async {

@@ -17,6 +17,7 @@ use pillion_rollout::{Pod, RawPod};
 use pillion_runtime::watch::{Freshness, Selection, Store, WatchMetrics, watch};
 use serde::Deserialize;
 
+use super::ledgers::Arrivals;
 use crate::admission::pods::Owner;
 use crate::view::View;
 
@@ -56,14 +57,20 @@ impl KeptPod {
     }
 }
 
-/// Pods with our label.
+/// Pods with our label. Whoever comes is told to the arrivals, however short it stays.
 pub(super) fn watch_injected(
     client: &Client,
+    arrivals: &Arrivals,
     metrics: &WatchMetrics,
 ) -> (Store<Arc<KeptPod>>, impl Future<Output = ()> + Send + use<>) {
     let selection = selection(format!("{}=true", marks::INJECTED_LABEL));
     let api = Api::<SlimPod>::all(client.clone());
-    watch("pods", api, selection, metrics, |pod: SlimPod| pod.kept.map(Arc::new))
+    let arrivals = arrivals.clone();
+    watch("pods", api, selection, metrics, move |pod: SlimPod| {
+        let kept = pod.kept?;
+        arrivals.saw(&kept.pod);
+        Some(Arc::new(kept))
+    })
 }
 
 /// Pods without our label that a set matches.

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Context;
 use super::blast::Blasts;
-use super::ledgers::{self, Book};
+use super::ledgers::{self, Arrivals, Book};
 use super::news::{NewsDesk, news};
 use super::observed::{Observed, hash};
 use super::pods::{KeptPod, watch_bare, watch_injected};
@@ -47,13 +47,14 @@ pub(super) async fn run(context: &Context) {
     context.switch.store().completed().await;
     // Before the first pod: what the pods are matched with is what is known here, or newer.
     let sets = Sets::begin(context);
-    let (injected, injected_driver) = watch_injected(&context.client, &context.watch_metrics);
+    let arrivals = Arrivals::default();
+    let (injected, injected_driver) = watch_injected(&context.client, &arrivals, &context.watch_metrics);
     let (bare, bare_driver) = watch_bare(&context.client, context.view.clone(), &context.watch_metrics);
     let (stored, stored_driver) = watch_stored(&context.client, &context.watch_metrics);
     let (desk, desk_driver) = NewsDesk::open(context);
     let (sweeper, sweeper_driver) = Sweeper::new(context, desk.clone());
     let (blasts, blasts_driver) = Blasts::new(context);
-    let (book, ledgers) = ledgers::keep(context, injected.clone());
+    let (book, ledgers) = ledgers::keep(context, injected.clone(), arrivals);
     let board = Board::default();
     let roller = Roller::run(context, injected.clone(), bare.clone(), board.clone(), book.clone());
     let passes = async {
