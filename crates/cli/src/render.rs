@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Limit ranges whose defaults containers get. One that names no namespace holds in all.
     #[arg(long, value_name = "FILE")]
     limit_range: Vec<PathBuf>,
-    /// Show the pods that get this revision of a set, by the name of its ControllerRevision. Without it, where a set keeps a
+    /// Show the pods that get this revision of a set, by the name of its revision object. Without it, where a set keeps a
     /// proportion between two revisions, a pod of each is shown.
     #[arg(long, value_name = "NAME")]
     revision: Option<String>,

@@ -44,9 +44,13 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e5).round() / 100.0
 }
 
+fn number(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+}
+
 fn summary(rounds: &[Round]) -> Value {
     let (middle, slow) = middle_and_slow(rounds.iter().flat_map(|round| round.took.clone()).collect());
-    let rates = rounds.iter().map(|round| (round.took.len() as f64 / round.lasted.as_secs_f64()).round());
+    let rates = rounds.iter().map(|round| (number(round.took.len()) / round.lasted.as_secs_f64()).round());
     json!({"p50_ms": millis(middle), "p99_ms": millis(slow), "pods_per_second": rates.collect::<Vec<f64>>()})
 }
 
@@ -76,7 +80,7 @@ async fn sixteen_at_a_time_share_a_write_of_the_ledger() -> Result<()> {
     let reservations = metric("pillion_ledger_reservations_total").await?;
     let (writes, conflicts) =
         (metric("pillion_ledger_writes_total").await?, metric("pillion_ledger_conflicts_total").await?);
-    let alone = (ROUNDS * pods_per_case()) as f64;
+    let alone = number(ROUNDS * pods_per_case());
     let shared = (reservations - alone) / (writes - conflicts - alone);
     let batches = |canary: &Canary, rounds: &[Round]| -> Result<Vec<usize>> {
         let all: Vec<&Pod> = rounds.iter().flat_map(|round| &round.created).collect();

@@ -332,7 +332,7 @@ impl Keeper {
 }
 
 impl Changed {
-    /// Waits until a Deployment has another ReplicaSet, or is paused or goes on.
+    /// Waits until a Deployment has another `ReplicaSet`, or is paused or goes on.
     async fn owners(&mut self) {
         let (parts, paused) = &mut self.owners;
         tokio::select! {
