@@ -175,6 +175,12 @@ fn a_pod_that_does_not_get_the_set_reserves_nothing() {
     let mut taken = pod(&json!({}));
     taken["spec"]["containers"][0]["name"] = "proxy".into();
     assert_eq!(audited(&known, &taken, Installation::default()), "logs=inject:PL201 mesh=refuse:PL306");
+    // Another set refuses it.
+    let (mut known, _) = canary(&json!({}));
+    let other = set("other", &json!({"containers": [{"name": "app", "image": "other:1"}]}));
+    Arc::make_mut(&mut known.sets).insert(pillion_api::review(&other).meaning.unwrap());
+    let refused = "logs=ignore:PL306 mesh=inject:PL201 other=refuse:PL306";
+    assert_eq!(audited(&known, &pod(&json!({})), Installation::default()), refused);
 }
 
 #[test]
@@ -185,10 +191,12 @@ fn a_pin_that_is_gone_is_never_replaced_by_the_newest() {
     {
         let (mut known, old) = canary(&strategies);
         known.revisions.clear();
-        let drawn = Question { draw: Draw(u32::MAX), ..question(&known, &namespace, Installation::default()) };
-        let told = told(&answered(begun(&pod(&json!({})), drawn)).response);
-        let message = told["status"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains(&format!("PL314: revision {old} does not exist")), "{told}");
+        for draw in (0..10).map(|tenth| Draw(u32::MAX / 10 * tenth)) {
+            let drawn = Question { draw, ..question(&known, &namespace, Installation::default()) };
+            let told = told(&answered(begun(&pod(&json!({})), drawn)).response);
+            let message = told["status"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains(&format!("PL314: revision {old} does not exist")), "{told}");
+        }
     }
 }
 
