@@ -133,3 +133,32 @@ fn result(name: &str, before: &Value, after: &Value, dry_run: DryRun) -> String 
     let head = format!("sidecarset/{name} patched{tried}");
     [head].into_iter().chain(lines.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n") + "\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::fixture::{canary, now};
+
+    /// The rollout after a promotion, as the API server would give it back.
+    #[test]
+    fn what_became_of_the_set_is_shown_and_what_comes_of_it_said() {
+        let rollout = canary();
+        let before = rollout.set.clone();
+        let mut after = before.clone();
+        after["spec"]["updateStrategy"]["partition"] = json!(0);
+        after["spec"]["injectStrategy"] = json!({});
+        after["metadata"]["resourceVersion"] = json!("7");
+        assert_eq!(
+            result("mesh", &before, &after, DryRun::Yes),
+            "sidecarset/mesh patched (dry run)\n  \
+             - spec.injectStrategy.revision: mesh-gg8qt9pq2g\n  \
+             ~ spec.updateStrategy.partition: 50% → 0\n"
+        );
+        assert_eq!(result("mesh", &before, &before, DryRun::No), "sidecarset/mesh patched\n");
+        let Ok(promoted) = rollout.with_set(after) else { panic!("the set is in order") };
+        assert_eq!(
+            outlook(&Picture::of(&promoted, now())),
+            "mesh: progressing, 2 of 10 pods done, 10 ready, 0 under way; next: 2 pods, such as search/api-6d4b75cb6d-00000"
+        );
+    }
+}
