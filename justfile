@@ -84,6 +84,11 @@ e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_i
 # Everything CI runs, the quick things first.
 ci: fmt-check lint tidy deny test e2e
 
+# The heavier suite, by hand: a rollout over 10,000 pods, canaries of 1,000.
+nightly:
+    PILLION_ROLLOUT_PODS=10000 just e2e rollout_promises
+    PILLION_CANARY_PODS=1000 just e2e canary_
+
 # Measure a published figure, arms interleaved: `just bench webhook`, `just bench rollout`. Give it a quiet machine; samples go to docs/figures.
 bench *ARGS: (tools "bed")
     cargo build --release --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-bench --bin bench

@@ -26,6 +26,7 @@ mod inject_webhook_own_bed;
 #[expect(dead_code, reason = "what our own code says of a pod is for its own tests")]
 #[path = "../../../crates/inject/src/pod_security/table.rs"]
 mod pod_security_table;
+mod rollout_adoption_own_bed;
 mod rollout_cli_own_bed;
 mod rollout_node_own_bed;
 mod rollout_promises_own_bed;

@@ -55,6 +55,8 @@ const AT_ONCE: usize = 16;
 const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// A pod whose write was refused is left for so long.
 const AFTER_REFUSAL: Duration = Duration::from_secs(15);
+/// A pod that another injector made is read again after so long.
+const ADOPTEE_READ_AGAIN: Duration = Duration::from_secs(15);
 /// What cannot be stored is tried again after so long.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -83,6 +85,8 @@ pub(super) struct Roller<'a> {
     failed: BTreeMap<Box<str>, Instant>,
     /// Sets whose revisions are being stored, or could not be, with the time to try again.
     storing: BTreeMap<String, Option<Instant>>,
+    /// Pods that another injector made, with the time to read them again: no watch tells how they are.
+    adoptees: BTreeMap<Key, Instant>,
     writing: BTreeSet<Box<str>>,
     pace: Pace,
     work: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -132,6 +136,7 @@ impl<'a> Roller<'a> {
                 own_writes: OwnWrites::default(),
                 failed: BTreeMap::new(),
                 storing: BTreeMap::new(),
+                adoptees: BTreeMap::new(),
                 writing: BTreeSet::new(),
                 pace: Pace::new(context.settings.updates_per_second),
                 work: FuturesUnordered::new(),
@@ -172,6 +177,7 @@ impl<'a> Roller<'a> {
         for key in keys {
             let kept = self.injected.get(key);
             if let Some(kept) = &kept {
+                self.adoptees.remove(key);
                 self.own_writes.saw(&kept.pod);
                 if self.failed.remove(&kept.pod.uid).is_some() {
                     self.own_writes.forget(&kept.pod.uid);
@@ -187,10 +193,12 @@ impl<'a> Roller<'a> {
 
     /// Pods that another injector made are read whole, as the watch brings only their metadata.
     fn take_in_bare(&mut self, keys: &BTreeSet<Key>) {
-        for key in keys.iter().filter(|key| self.injected.get(key).is_none()) {
+        let unlabelled: Vec<&Key> = keys.iter().filter(|key| self.injected.get(key).is_none()).collect();
+        for key in unlabelled {
             let kept = self.bare.get(key);
             let carries = kept.as_ref().is_some_and(|kept| !carried(self.context, &self.known, kept).is_empty());
             if !carries {
+                self.adoptees.remove(key);
                 self.fleets.put(self.context, &self.known, key, None);
                 continue;
             }
@@ -198,7 +206,8 @@ impl<'a> Roller<'a> {
         }
     }
 
-    fn read_adoptee(&self, key: Key) {
+    fn read_adoptee(&mut self, key: Key) {
+        self.adoptees.insert(key.clone(), Instant::now() + ADOPTEE_READ_AGAIN);
         let client = self.context.client.clone();
         self.work.push(
             async move {
@@ -316,7 +325,7 @@ impl<'a> Roller<'a> {
             self.plan(&set);
         }
         let waits = self.write();
-        let storing = self.storing.values().flatten().copied();
+        let storing = self.storing.values().flatten().copied().chain(self.adoptees.values().copied());
         let wake = self.fleets.wakes().map(|at| instant(at, now)).chain(self.failed.values().copied()).chain(storing);
         wake.chain(waits).chain(self.fleets.next_due(now)).min()
     }
@@ -329,6 +338,10 @@ impl<'a> Roller<'a> {
             self.failed.remove(&uid);
             self.own_writes.forget(&uid);
             self.fleets.with_pod_are_dirty(&uid);
+        }
+        let again: Vec<Key> = self.adoptees.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
+        for key in again {
+            self.read_adoptee(key);
         }
         let again: Vec<String> =
             self.storing.iter().filter(|(_, at)| at.is_some_and(|at| at <= now)).map(|(set, _)| set.clone()).collect();
