@@ -80,7 +80,7 @@ async fn meaning(rollout: &Rollout) -> Result<Meaning> {
     review(&set).meaning.context("the set is in order")
 }
 
-/// Pods of a StatefulSet that carry the set, ready. Their names are the same in every run.
+/// Pods of a `StatefulSet` that carry the set, ready. Their names are the same in every run.
 async fn workload(rollout: &Rollout, namespace: &str, name: &str, replicas: i32) -> Result<()> {
     let mut template = pods::on_fleet(rollouts::pod("", "mesh"));
     template["metadata"]["annotations"] = json!({"bed.pillion.dev/image-delay": "2s"});
