@@ -220,6 +220,9 @@ fn showing(reason: Reason) -> Scene {
             scene.sets.extend([set("agent", agent), set("other", other)]);
             scene
         }
+        Reason::LedgerUnavailable => {
+            Scene::of(plain(), record_of(&json!({"code": "PL201", "warnings": [reason.code()]})))
+        }
         Reason::Missed => Scene::of(plain(), recorded(&json!({"v": 1, "sets": {}}))),
         Reason::Predates => Scene::of(plain(), pod("web-0", BEFORE, plain())),
         other => unreachable!("why does not show {other}"),
