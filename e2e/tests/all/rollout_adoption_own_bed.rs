@@ -1,4 +1,4 @@
-//! Pods that OpenKruise injected: they are recognised, counted, and become ours with their first update.
+//! Pods that `OpenKruise` injected: they are recognised, counted, and become ours with their first update.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;

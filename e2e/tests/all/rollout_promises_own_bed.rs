@@ -30,6 +30,14 @@ fn none(_: usize) -> usize {
     0
 }
 
+fn one(_: usize) -> usize {
+    1
+}
+
+fn two(_: usize) -> usize {
+    2
+}
+
 async fn version(rollout: &Rollout) -> Result<u64> {
     let listed = rollout.pods().list(&ListParams::default().limit(1)).await?;
     listed.metadata.resource_version.context("a list has a version")?.parse().context("a number")
@@ -44,7 +52,6 @@ fn cpu_ms(manager: &Manager) -> Result<u64> {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stderr, reason = "figures for people")]
 async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Result<()> {
     let count = pods_of_the_large_rollout();
     let bed = Bed::start(Config::control_plane("promises").with_fleet(Fleet::of(10.max(count / 200)))).await?;
@@ -87,7 +94,7 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
     Ok(())
 }
 
-/// OpenKruise's issue 2253: a pod that goes while it is updated must not hold the others for ever.
+/// `OpenKruise`'s issue 2253: a pod that goes while it is updated must not hold the others for ever.
 #[tokio::test]
 async fn openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_holds_nobody() -> Result<()> {
     let bed = Bed::start(Config::control_plane("2253").with_fleet(Fleet::of(3))).await?;
@@ -149,9 +156,6 @@ async fn a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile() -> Re
     }
     let status = rollout.until_done("outage", 20).await?;
     let newest = status.latest_revision.context("it has one")?;
-    fn two(_: usize) -> usize {
-        2
-    }
     let promise = Promise { set: "outage", newest: &newest, max_unavailable: two, pinned: none };
     let counted = replay(bed.cluster().audit_log(), since, &promise)?;
     assert!(counted.taken.values().all(|writes| *writes == 1), "{:?}", counted.taken);
@@ -187,9 +191,6 @@ async fn a_leader_killed_after_every_write_leaves_nothing_undone_and_does_nothin
     }
     let status = rollout.until_done("killed", 20).await?;
     let newest = status.latest_revision.context("it has one")?;
-    fn one(_: usize) -> usize {
-        1
-    }
     let promise = Promise { set: "killed", newest: &newest, max_unavailable: one, pinned: none };
     let counted = replay(bed.cluster().audit_log(), since, &promise)?;
     assert_eq!(counted.taken.len(), PODS);

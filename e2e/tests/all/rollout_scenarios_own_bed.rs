@@ -1,8 +1,8 @@
-//! Rolling updates as OpenKruise's own suite tries them, numbered as there, over simulated pods.
+//! Rolling updates as `OpenKruise`'s own suite tries them, numbered as there, over simulated pods.
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use pillion_e2e::manager::NAMESPACE;
 use pillion_e2e::pods;
@@ -74,7 +74,7 @@ async fn an_image_change_reaches_running_pods_as_the_strategy_says() -> Result<(
         .await?
         .iter()
         .filter(|it| revision(it, "picked") == status.latest_revision)
-        .map(|it| it.name_any())
+        .map(ResourceExt::name_any)
         .collect();
     assert_eq!(updated, ["picked-canary"]);
     rollout.edit("picked", json!({"updateStrategy": {"selector": null}})).await?;
@@ -112,7 +112,7 @@ async fn what_cannot_be_changed_in_place_waits_for_a_new_pod() -> Result<()> {
         .await?;
     let pods = rollout.listed("env").await?;
     let updated: Vec<String> =
-        pods.iter().filter(|it| revision(it, "env") == status.latest_revision).map(|it| it.name_any()).collect();
+        pods.iter().filter(|it| revision(it, "env") == status.latest_revision).map(ResourceExt::name_any).collect();
     assert_eq!(updated, ["env-new"]);
     assert_eq!(images(&pods, "proxy"), [(pods::V1.to_owned(), 2), (pods::V2.to_owned(), 1)].into());
 
