@@ -189,6 +189,7 @@ async fn installed(values: &[&str]) -> Result<Bed> {
     let object = |kind: &str, namespace: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
     let mut somebody = pod("somebody", &[], &[container("app", &[])]);
     somebody["metadata"]["namespace"] = "shop".into();
+    somebody["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "100m"}});
     let objects = [
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
         object("ServiceAccount", "shop", "default"),
@@ -264,6 +265,7 @@ fn attempts_of_anybody() -> Vec<Attempt> {
     let core = |path: &str| format!("/api/v1/namespaces/{path}");
     let new = pod("new", &[], &[container("app", &[])]);
     let image = json!({"spec": {"containers": [{"name": "app", "image": "evil"}]}});
+    let size = json!({"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "200m"}}}]}});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "mine"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
     let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
@@ -288,7 +290,7 @@ fn attempts_of_anybody() -> Vec<Attempt> {
         attempt("a pod of somebody, made", Method::POST, core("shop/pods"), new, 403),
         attempt("a pod of somebody, changed", Method::PATCH, core("shop/pods/somebody"), image.clone(), 403),
         attempt("the status of a pod", Method::PATCH, core("shop/pods/somebody/status"), image.clone(), 403),
-        attempt("the size of a pod", Method::PATCH, core("shop/pods/somebody/resize"), image.clone(), 403),
+        attempt("the size of a pod", Method::PATCH, core("shop/pods/somebody/resize"), size, 403),
         attempt("a debugger in a pod", Method::PATCH, core("shop/pods/somebody/ephemeralcontainers"), image, 403),
         attempt("a pod of somebody, deleted", Method::DELETE, core("shop/pods/somebody"), json!({}), 403),
         attempt("all pods of somebody, deleted", Method::DELETE, core("shop/pods"), json!({}), 403),

@@ -19,14 +19,13 @@ async fn bed() -> Result<(Bed, Cluster)> {
 /// An image that no pod of the fleet ever runs.
 const V3: &str = "registry.local/pillion/testapp:v3";
 
-// Scenarios 11, 15, 16, 17.
+// Scenarios 15, 16, 17.
 #[tokio::test]
 async fn an_image_change_reaches_running_pods_as_the_strategy_says() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
 
-    // 11: pods of a namespace that is not selected yet get nothing, and then everything.
     rollout.set("plain", json!({})).await?;
     rollout.fleet("plain", 4).await?;
     let status = rollout.until_done("plain", 4).await?;
@@ -253,5 +252,60 @@ async fn a_pinned_new_pod_is_updated_by_the_strategy() -> Result<()> {
     rollout.edit("pinned", json!({"updateStrategy": {"paused": false}})).await?;
     rollout.until_done("pinned", 1).await?;
     assert_eq!(images(&rollout.listed("pinned").await?, "proxy"), [(pods::V2.to_owned(), 1)].into());
+    Ok(())
+}
+
+// Scenario 11.
+#[tokio::test]
+async fn pods_of_a_namespace_that_is_selected_later_follow_when_they_are_created_again() -> Result<()> {
+    let (_bed, cluster) = bed().await?;
+    let rollout = Rollout::prepare(&cluster).await?;
+    let _manager = rollout.manager(&[]).await?;
+    let mut set = pillion_e2e::rollouts::set("spaced");
+    set["spec"]["namespaceSelector"] = json!({"matchLabels": {"mesh": "yes"}});
+    apply(&rollout.client, "e2e", &set).await?;
+    rollout.status_until("spaced", "to be seen", |it| it.matched_pods == Some(0)).await?;
+    rollout.fleet("spaced", 2).await?;
+    assert_eq!(images(&rollout.listed("spaced").await?, "proxy"), [].into());
+    rollout.kubectl(&["label", "namespace", "default", "mesh=yes"])?;
+    rollout.until_injecting("spaced").await?;
+    for at in 0..2 {
+        rollout.pods().delete(&format!("spaced-{at}"), &DeleteParams::default().grace_period(0)).await?;
+    }
+    rollout.create("spaced", &["spaced-2".to_owned(), "spaced-3".to_owned()], &json!({})).await?;
+    rollout.until_done("spaced", 2).await?;
+    rollout.edit("spaced", json!({"initContainers": [proxy(pods::V2)]})).await?;
+    rollout.until_done("spaced", 2).await?;
+    assert_eq!(images(&rollout.listed("spaced").await?, "proxy"), [(pods::V2.to_owned(), 2)].into());
+    Ok(())
+}
+
+// Scenario 23.
+#[tokio::test]
+async fn in_proportion_with_a_selector_the_stable_pods_are_pinned_and_the_canaries_get_the_newest() -> Result<()> {
+    let (_bed, cluster) = bed().await?;
+    let rollout = Rollout::prepare(&cluster).await?;
+    let _manager = rollout.manager(&[]).await?;
+    rollout.set("split", json!({})).await?;
+    let status = rollout.status_until("split", "a revision", |it| it.latest_revision.is_some()).await?;
+    let old = status.latest_revision.expect("it has one");
+    let selector = json!({"matchLabels": {"canary": "yes"}});
+    rollout
+        .edit(
+            "split",
+            json!({"initContainers": [proxy(pods::V2)], "injectStrategy": {"revision": old}, "updateStrategy": {"selector": selector}}),
+        )
+        .await?;
+    rollout.status_until("split", "to be seen", |it| it.latest_revision.as_deref() != Some(&old)).await?;
+    rollout.create("split", &["split-stable".to_owned()], &json!({"canary": "no"})).await?;
+    rollout.create("split", &["split-canary".to_owned()], &json!({"canary": "yes"})).await?;
+    let revision_of = async |name: &str| Ok::<_, anyhow::Error>(revision(&rollout.pods().get(name).await?, "split"));
+    assert_eq!(revision_of("split-stable").await?, Some(old.clone()));
+    let newest = rollout.status_until("split", "both pods", |it| it.matched_pods == Some(2)).await?.latest_revision;
+    assert_eq!(revision_of("split-canary").await?, newest);
+    // The strategy leaves the stable one alone.
+    let held = |it: &_| condition(it, "Progressing") == Some(("False", "OutsideUpdateSelector"));
+    rollout.status_until("split", "the stable pod to be left", held).await?;
+    assert_eq!(revision_of("split-stable").await?, Some(old));
     Ok(())
 }
