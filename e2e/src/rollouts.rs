@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{Manager, pods};
 
-/// How long anything may take that nothing is promised about.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long anything may take that nothing is promised about: longer where more pods than usual are asked for.
+fn patience() -> Duration {
+    if std::env::var_os("PILLION_ROLLOUT_PODS").is_some() { Duration::from_mins(15) } else { Duration::from_mins(2) }
+}
 
 /// A cluster with a manager in it, and the namespace `default` for pods.
 pub struct Rollout {
@@ -71,7 +73,7 @@ impl Rollout {
     pub async fn until_injecting(&self, name: &str) -> Result<()> {
         let pod: Pod = serde_json::from_value(pod("tried", name))?;
         let dry = PostParams { dry_run: true, ..PostParams::default() };
-        let waited = until("the webhook to inject", PATIENCE, || async {
+        let waited = until("the webhook to inject", patience(), || async {
             Ok(match self.pods().create(&dry, &pod).await {
                 Ok(pod) if revision(&pod, name).is_some() => Look::Done(()),
                 Ok(_) => Look::NotYet("not injected".to_owned()),
@@ -119,7 +121,7 @@ impl Rollout {
     /// Waits until the pods of a set are as they should be.
     pub async fn pods_until<T>(&self, set: &str, what: &str, look: impl Fn(&[Pod]) -> Look<T>) -> Result<T> {
         let ours = ListParams::default().labels(&format!("app={set}"));
-        let waited = until(what, PATIENCE, || async {
+        let waited = until(what, patience(), || async {
             Ok(match self.pods().list(&ours).await {
                 Ok(pods) => look(&pods.items),
                 Err(error) => Look::NotYet(error.to_string()),
@@ -141,7 +143,7 @@ impl Rollout {
         holds: impl Fn(&SidecarSetStatus) -> bool,
     ) -> Result<SidecarSetStatus> {
         let what = format!("{set}: {what}");
-        let waited = until(&what, PATIENCE, || async {
+        let waited = until(&what, patience(), || async {
             Ok(match self.sets().get(set).await {
                 Ok(set) => match set.status {
                     Some(status) if status.observed_generation == set.metadata.generation && holds(&status) => {
