@@ -165,8 +165,8 @@ mod tests {
             .map(|c| c["name"].as_str().unwrap())
             .collect();
         // Whether it is well, how far it is, what is wrong; then what `-o wide` adds.
-        let narrow = ["Matched", "Injected", "Ready", "Missed", "Status"];
-        let wide = ["Predating", "Updated", "Revision", "Mode", "Images", "Message"];
+        let narrow = ["Matched", "Injected", "Updated", "Ready", "Missed", "Status"];
+        let wide = ["Predating", "Revision", "Mode", "Images", "Message"];
         assert_eq!(columns, [&narrow[..], &wide, &["Age"]].concat());
     }
 }

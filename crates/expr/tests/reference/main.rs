@@ -102,7 +102,7 @@ fn analysis_is_exact() {
         last = Some((program, tree));
     }
     println!("{checked} pairs of expression and domain, {knees} knees, {compared} pairs of expressions");
-    assert!(knees as u64 > count, "too few knees to be a test");
+    assert!(knees as u64 > count * 7 / 10, "too few knees to be a test");
     assert!(compared > count * 9 / 10, "too few pairs of expressions");
 }
 
