@@ -73,7 +73,7 @@ fn by_hand(cluster: &Cluster, line: &str) -> Result<Output> {
 }
 
 /// The set as it stands.
-async fn meaning(rollout: &Rollout) -> Result<Meaning> {
+fn meaning(rollout: &Rollout) -> Result<Meaning> {
     let text = rollout.kubectl(&["get", "sidecarset", "mesh", "-o", "json"])?;
     let mut set: Value = serde_json::from_str(&text)?;
     set.as_object_mut().map(|fields| fields.remove("status"));
@@ -110,7 +110,7 @@ async fn a_rollout_is_followed_held_promoted_and_undone() -> Result<()> {
     rollout.set("mesh", json!({"updateStrategy": {"maxUnavailable": 2}})).await?;
     workload(&rollout, "default", "web", PODS).await?;
     rollout.until_done("mesh", PODS).await?;
-    let first = meaning(&rollout).await?;
+    let first = meaning(&rollout)?;
 
     let said = pillion(cluster, &["status", "scs/mesh"])?;
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
@@ -171,10 +171,10 @@ async fn pauses(rollout: &Rollout) -> Result<()> {
     let tried = pillion(cluster, &["pause", "mesh", "--dry-run"])?;
     assert_eq!(tried.status, 0, "{}{}", tried.out, tried.err);
     assert_eq!(tried.out, "sidecarset/mesh patched (dry run)\n  + spec.updateStrategy.paused: true\n");
-    assert!(!meaning(rollout).await?.update.paused, "a dry run writes nothing");
+    assert!(!meaning(rollout)?.update.paused, "a dry run writes nothing");
     let by_hand_first = by_hand(cluster, tried.command()?)?;
     ensure!(by_hand_first.status.success(), "{by_hand_first:?}");
-    assert!(meaning(rollout).await?.update.paused, "the command that is told does the same");
+    assert!(meaning(rollout)?.update.paused, "the command that is told does the same");
     // What it tested is not so any more.
     let again = by_hand(cluster, tried.command()?)?;
     assert_eq!(String::from_utf8_lossy(&again.stderr), OUTDATED, "{again:?}");
@@ -260,12 +260,12 @@ async fn goes_back(rollout: &Rollout, first: &Meaning) -> Result<()> {
     assert_eq!((said.status, said.err.as_str()), (2, expected));
     let tried = pillion(cluster, &["undo", "scs/mesh", "--to", "1", "--dry-run"])?;
     assert_eq!(tried.status, 0, "{}{}", tried.out, tried.err);
-    assert_ne!(meaning(rollout).await?.revision, first.revision);
+    assert_ne!(meaning(rollout)?.revision, first.revision);
     let said = pillion(cluster, &["undo", "scs/mesh"])?;
     let expected =
         format!("sidecarset/mesh patched\n  ~ spec.initContainers[proxy].image: {} → {}\n", pods::V2, pods::V1);
     assert_eq!((said.status, said.out.as_str()), (0, expected.as_str()), "{}", said.err);
-    assert_eq!(meaning(rollout).await?.revision, first.revision);
+    assert_eq!(meaning(rollout)?.revision, first.revision);
     // The command that was told before is about another generation of the set.
     let late = by_hand(cluster, tried.command()?)?;
     assert_eq!(String::from_utf8_lossy(&late.stderr), OUTDATED, "{late:?}");
@@ -302,7 +302,7 @@ async fn promotes(rollout: &Rollout, first: &Meaning) -> Result<()> {
     assert_eq!((said.status, said.out.as_str()), (0, expected), "{}", said.err);
     let said = pillion(cluster, &["promote", "mesh"])?;
     assert_eq!(said.status, 0, "{}{}", said.out, said.err);
-    let set = meaning(rollout).await?;
+    let set = meaning(rollout)?;
     assert_eq!((set.update.partition, &set.injection.pin), (PodCount::Pods(0), &None));
     rollout.until_done("mesh", PODS).await?;
     let said = pillion(cluster, &["promote", "mesh"])?;

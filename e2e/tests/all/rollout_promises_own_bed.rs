@@ -178,7 +178,7 @@ async fn a_leader_killed_after_every_write_leaves_nothing_undone_and_does_nothin
     let ours = ListParams::default().labels("app=killed");
     for written in 1..=PODS {
         // As soon as a write is seen, whoever made it is gone; a status, a revision or another pod may be half done.
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_mins(1);
         loop {
             let listed = api.list(&ours).await?.items;
             if images(&listed, "proxy").get(V3).copied().unwrap_or_default() >= written {

@@ -87,7 +87,7 @@ impl Pod {
 
 /// Reads the log and checks every update of ours. Events before `since` (a version) only make the state.
 pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Counted> {
-    let text = fs::read_to_string(log)?;
+    let text = whole(log)?;
     let mut events: Vec<(u64, Value)> = Vec::new();
     let mut counted = Counted::default();
     for line in text.lines() {
@@ -137,6 +137,20 @@ pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Co
         }
     }
     Ok(counted)
+}
+
+/// The log with the parts that the API server has put aside because they were long.
+fn whole(log: &Path) -> Result<String> {
+    let name = log.file_stem().and_then(|name| name.to_str()).context("a log has a name")?;
+    let mut text = String::new();
+    for entry in fs::read_dir(log.parent().context("a log is in a folder")?)? {
+        let path = entry?.path();
+        let is_part = path.file_name().and_then(|own| own.to_str()).is_some_and(|own| own.starts_with(name));
+        if is_part {
+            text.push_str(&fs::read_to_string(path)?);
+        }
+    }
+    Ok(text)
 }
 
 fn own_write(

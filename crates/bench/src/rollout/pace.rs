@@ -1,6 +1,7 @@
 //! Ten at a time over simulated pods, beside pods that are nobody's business: how soon the next one follows.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
@@ -115,14 +116,16 @@ pub(super) fn table(samples: &[Sample]) -> String {
     foreign.dedup();
     for count in foreign {
         let of = |value: fn(&Sample) -> f64| samples.iter().filter(move |it| it.foreign == count).map(value);
-        table.push_str(&format!(
+        // Writing to a String cannot fail.
+        let _ = write!(
+            table,
             "\n| {count} | {} | {} | {} | {} | {} |",
             spread(of(|it| it.seconds), 1),
             spread(of(|it| it.done_to_next_ms_p50), 1),
             spread(of(|it| it.done_to_next_ms_p90), 1),
             spread(of(|it| it.done_to_next_ms_max), 1),
             spread(of(|it| it.manager_cpu_ms_per_pod), 2)
-        ));
+        );
     }
     table
 }
