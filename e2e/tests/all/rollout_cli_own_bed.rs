@@ -120,7 +120,7 @@ async fn a_rollout_is_followed_held_promoted_and_undone() -> Result<()> {
         format!("error: set mesh has no revision before {}: there is nothing to go back to\n", first.revision);
     assert_eq!((said.status, said.err), (1, expected));
 
-    pauses(&rollout).await?;
+    pauses(&rollout)?;
     // Another image, while it is paused.
     rollout.edit("mesh", json!({"initContainers": [proxy(pods::V2)]})).await?;
     rollout
@@ -166,7 +166,7 @@ async fn until_said(cluster: &Cluster, arguments: &[&str], holds: impl Fn(&Said)
 }
 
 /// Paused: tried, by hand, and once more.
-async fn pauses(rollout: &Rollout) -> Result<()> {
+fn pauses(rollout: &Rollout) -> Result<()> {
     let cluster = &rollout.cluster;
     let tried = pillion(cluster, &["pause", "mesh", "--dry-run"])?;
     assert_eq!(tried.status, 0, "{}{}", tried.out, tried.err);
