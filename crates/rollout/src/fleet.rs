@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pillion_api::{Meaning, Selector, Template};
+use pillion_api::{LabelSelector, Meaning, Selector, Template};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::own_writes::OwnWrites;
 use crate::pod::Pod;
@@ -47,6 +49,19 @@ pub struct DisruptionBudget {
 }
 
 impl DisruptionBudget {
+    /// Reads one; `None` for one that selects nothing.
+    pub fn read(object: &Value) -> Option<Self> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
+        let selector = LabelSelector::deserialize(object.pointer("/spec/selector")?).ok()?;
+        let allowed = object.pointer("/status/disruptionsAllowed").and_then(Value::as_u64).unwrap_or(0);
+        Some(Self {
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            selector: Selector::compile(&selector),
+            allowed: usize::try_from(allowed).unwrap_or(usize::MAX),
+        })
+    }
+
     /// Whether a pod is one of its.
     pub fn selects(&self, pod: &Pod) -> bool {
         self.namespace == pod.namespace

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_api::revision::SET_UID_LABEL;
-use pillion_api::{Condition, LabelSelector, Meaning, Selector, review};
+use pillion_api::{Condition, Meaning, review};
 use pillion_inject::coverage::{LivingPod, Marks, Standing, standings};
 use pillion_inject::marks;
 use pillion_rollout::{DisruptionBudget, Pod, RawPod};
@@ -76,7 +76,7 @@ impl Rollout {
         // The set that was read is the one that counts, should it have changed since the others were.
         world.given.sets.insert(meaning.clone());
         let revisions = Revisions::read(revisions, &meaning, uid(&set));
-        let budgets = budgets.iter().filter_map(budget).collect();
+        let budgets = budgets.iter().filter_map(DisruptionBudget::read).collect();
         Ok(Self { set, meaning, revisions, pods: Vec::new(), budgets, samples: BTreeMap::new(), world })
     }
 
@@ -225,17 +225,4 @@ pub(super) fn said(
             Ok(Err(Ending::Finding))
         }
     }
-}
-
-/// Reads a budget; `None` for one that selects nothing.
-fn budget(object: &Value) -> Option<DisruptionBudget> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
-    let selector = LabelSelector::deserialize(object.pointer("/spec/selector")?).ok()?;
-    let allowed = object.pointer("/status/disruptionsAllowed").and_then(Value::as_u64).unwrap_or(0);
-    Some(DisruptionBudget {
-        namespace: text("/metadata/namespace"),
-        name: text("/metadata/name"),
-        selector: Selector::compile(&selector),
-        allowed: usize::try_from(allowed).unwrap_or(usize::MAX),
-    })
 }

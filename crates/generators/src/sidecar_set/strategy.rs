@@ -50,6 +50,18 @@ impl Draw<'_> {
                 "scatterStrategy",
                 self.maybe(20, |_| json!([{"key": "app", "value": "web"}, {"key": "tier", "value": "*"}])),
             ),
+            ("probe", self.maybe(30, |draw| draw.random.chance(50).into())),
+            ("resize", self.maybe(30, |draw| draw.random.chance(50).into())),
+            ("settleSeconds", self.maybe(30, |draw| json!(draw.random.below(3_601)))),
+            ("healthGate", self.maybe(30, Self::health_gate)),
+        ])
+        .into()
+    }
+
+    fn health_gate(&mut self) -> Value {
+        object([
+            ("maxUnhealthy", self.maybe(60, Self::number_of_pods)),
+            ("rollback", self.maybe(60, |draw| draw.random.chance(50).into())),
         ])
         .into()
     }

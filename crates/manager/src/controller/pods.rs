@@ -3,13 +3,12 @@
 //! Pods with our label are read as far as they are looked at here. All others come as metadata only, are matched on
 //! arrival, and are kept only if a set matches them: a cluster has many more pods than sets have.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod as KubePod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use pillion_inject::coverage::{LivingPod, Marks};
 use pillion_inject::marks;
@@ -122,7 +121,8 @@ fn bare(metadata: ObjectMeta) -> Option<KeptPod> {
 
 /// A pod, read only as far as it is looked at here: of the metadata a watch sees only what it needs, as who wrote which
 /// field takes longer to read than all the rest.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = KubePod)]
 #[serde(from = "RawPod")]
 pub(super) struct SlimPod {
     metadata: ObjectMeta,
@@ -141,35 +141,6 @@ impl From<RawPod> for SlimPod {
         let is_labelled = pod.label(marks::INJECTED_LABEL) == Some("true");
         let annotation = |key: &str| annotations.iter().find(|(own, _)| *own == key).and_then(|(_, it)| it.as_deref());
         Self { metadata, kept: KeptPod::new(pod, is_labelled, annotation) }
-    }
-}
-
-impl Resource for SlimPod {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        KubePod::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        KubePod::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        KubePod::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        KubePod::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }
 

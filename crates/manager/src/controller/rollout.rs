@@ -81,8 +81,8 @@ pub(super) struct Roller<'a> {
     known: Arc<Known>,
     fleets: Fleets,
     own_writes: OwnWrites,
-    /// Pods whose writes failed, with the time from which they are planned again.
-    failed: BTreeMap<Box<str>, Instant>,
+    /// Pods whose writes failed, by uid, with the time from which they are planned again.
+    failed: BTreeMap<Box<str>, (Instant, Key)>,
     /// Sets whose revisions are being stored, or could not be, with the time to try again.
     storing: BTreeMap<String, Option<Instant>>,
     /// Pods that another injector made, with the time to read them again: no watch tells how they are.
@@ -312,7 +312,7 @@ impl<'a> Roller<'a> {
             }
         };
         if let Some(rest) = rest {
-            self.failed.insert(uid, Instant::now() + rest);
+            self.failed.insert(uid, (Instant::now() + rest, Key::new(&update.namespace, &update.name)));
         }
         self.fleets.is_dirty(&update.set);
     }
@@ -326,18 +326,20 @@ impl<'a> Roller<'a> {
         }
         let waits = self.write();
         let storing = self.storing.values().flatten().copied().chain(self.adoptees.values().copied());
-        let wake = self.fleets.wakes().map(|at| instant(at, now)).chain(self.failed.values().copied()).chain(storing);
+        let wake = self
+            .fleets
+            .wakes()
+            .map(|at| instant(at, now))
+            .chain(self.failed.values().map(|(at, _)| *at))
+            .chain(storing);
         wake.chain(waits).chain(self.fleets.next_due(now)).min()
     }
 
     /// What failed may be tried again when its time has come.
     fn forgive(&mut self, now: Instant) {
-        let over: Vec<Box<str>> =
-            self.failed.iter().filter(|(_, at)| **at <= now).map(|(uid, _)| uid.clone()).collect();
-        for uid in over {
-            self.failed.remove(&uid);
+        for (uid, (_, key)) in self.failed.extract_if(.., |_, (at, _)| *at <= now) {
             self.own_writes.forget(&uid);
-            self.fleets.with_pod_are_dirty(&uid);
+            self.fleets.of_pod_are_dirty(&key);
         }
         let again: Vec<Key> = self.adoptees.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
         for key in again {
@@ -356,8 +358,7 @@ impl<'a> Roller<'a> {
         let (Some(set), Some(rolling)) = (known.sets.get(name), self.fleets.get_mut(name)) else { return };
         let began = Instant::now();
         let now = Timestamp::now();
-        let kept: Vec<Arc<KeptPod>> = rolling.pods.values().cloned().collect();
-        let pods: Vec<_> = kept.iter().map(|kept| &kept.pod).collect();
+        let pods: Vec<_> = rolling.pods.values().map(|kept| &kept.pod).collect();
         let budgets = budgets::of_namespaces(&self.budgets, &pods);
         let namespace = self.context.settings.namespace.as_str();
         let fleet = Fleet {
@@ -390,7 +391,9 @@ impl<'a> Roller<'a> {
         rolling.planned(planned, progress.wake_at, progress.counts.waiting > 0, began);
         if counts_first {
             rolling.begins_to_claim();
-            self.work.push(claim(self.book.clone(), Arc::clone(set), claimed, kept));
+            let uids: BTreeSet<&str> = claimed.iter().map(|action| action.update().uid.as_str()).collect();
+            let pods = rolling.pods.values().filter(|kept| uids.contains(&*kept.pod.uid)).cloned().collect();
+            self.work.push(claim(self.book.clone(), Arc::clone(set), claimed, pods));
         }
         let (asked, read): (Vec<_>, Vec<_>) =
             (rolling.worth_asking(&progress.ask_events, began), rolling.keys_of(&progress.read_again));

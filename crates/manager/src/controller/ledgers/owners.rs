@@ -2,14 +2,13 @@
 //!
 //! A Deployment that is paused between two of them keeps both.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use pillion_runtime::watch::{Changes, Selection, Store, WatchMetrics, watch};
 use serde::Deserialize;
@@ -81,7 +80,8 @@ fn part(metadata: ObjectMeta) -> Option<Part> {
 }
 
 /// A Deployment, read only as far as it is looked at here.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = Deployment)]
 struct SlimDeployment {
     #[serde(default)]
     metadata: ObjectMeta,
@@ -98,35 +98,6 @@ struct SlimSpec {
 impl SlimDeployment {
     fn paused(self) -> Option<Box<str>> {
         self.metadata.uid.filter(|_| self.spec.paused).map(Into::into)
-    }
-}
-
-impl Resource for SlimDeployment {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        Deployment::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        Deployment::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        Deployment::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        Deployment::plural(&())
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }
 

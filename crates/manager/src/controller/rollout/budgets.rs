@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::{Api, Client};
-use pillion_api::Selector;
 use pillion_rollout::{DisruptionBudget, Pod};
 use pillion_runtime::watch::{Freshness, Selection, Store, WatchMetrics, watch};
 
@@ -15,19 +14,9 @@ pub(super) fn watch_budgets(
 ) -> (Store<Arc<DisruptionBudget>>, impl Future<Output = ()> + Send + use<>) {
     let selection = Selection { freshness: Freshness::Latest, ..Selection::default() };
     let api = Api::<PodDisruptionBudget>::all(client.clone());
-    watch("disruption_budgets", api, selection, metrics, |budget| slim(budget).map(Arc::new))
-}
-
-/// `None` for one that selects nothing.
-fn slim(budget: PodDisruptionBudget) -> Option<DisruptionBudget> {
-    let selector = serde_json::to_value(budget.spec?.selector?).ok()?;
-    let allowed = budget.status.map_or(0, |status| status.disruptions_allowed);
-    Some(DisruptionBudget {
-        namespace: budget.metadata.namespace?.into(),
-        name: budget.metadata.name?.into(),
-        // One without requirements selects all pods of its namespace.
-        selector: Selector::compile(&serde_json::from_value(selector).ok()?),
-        allowed: usize::try_from(allowed).unwrap_or_default(),
+    watch("disruption_budgets", api, selection, metrics, |budget| {
+        // A type of k8s-openapi always serialises.
+        DisruptionBudget::read(&serde_json::to_value(&budget).unwrap_or_default()).map(Arc::new)
     })
 }
 

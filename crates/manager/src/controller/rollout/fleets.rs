@@ -132,12 +132,6 @@ impl Fleets {
         }
     }
 
-    pub(super) fn with_pod_are_dirty(&mut self, uid: &str) {
-        for rolling in self.sets.values_mut() {
-            rolling.is_dirty |= rolling.pods.values().any(|kept| *kept.pod.uid == *uid);
-        }
-    }
-
     /// Sets whose time has come.
     pub(super) fn wake(&mut self, now: Timestamp) {
         for rolling in self.sets.values_mut().filter(|rolling| rolling.wake_at.is_some_and(|at| at <= now)) {
