@@ -74,7 +74,7 @@ images FAMILIES='testapp manager': (tools "chart")
 
 # Tests on a real Kubernetes whose name starts with PREFIX. Modules ending in `_own_bed` start beds of their own and run first, alone.
 e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_image { "testapp manager" } else { "testapp" })
-    cargo build --quiet --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-cli --bin pillion
+    cargo build --quiet --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --example next_version --package pillion-cli --bin pillion
     {{ with_gates }} cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
         -E 'test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::/)'
     {{ with_gates }} cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \

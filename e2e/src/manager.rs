@@ -66,6 +66,14 @@ impl Manager {
         Self::start_behind(cluster, webhook, webhook, roles, flags).await
     }
 
+    /// Starts a build of another version, and waits until it is ready.
+    pub async fn next_version(cluster: &Cluster, roles: &[&str], flags: &[&str]) -> Result<Self> {
+        let webhook = free_port(cluster.host()).await?;
+        let manager = Self::spawn(cluster, "next_version", webhook, webhook, roles, flags).await?;
+        manager.until_ready().await?;
+        Ok(manager)
+    }
+
     /// Starts one that answers reviews on the first address, and is called by way of the second.
     pub async fn start_behind(
         cluster: &Cluster,
@@ -74,10 +82,21 @@ impl Manager {
         roles: &[&str],
         flags: &[&str],
     ) -> Result<Self> {
+        Self::spawn(cluster, "pillion-manager", webhook, reached_at, roles, flags).await
+    }
+
+    async fn spawn(
+        cluster: &Cluster,
+        program: &str,
+        webhook: SocketAddr,
+        reached_at: SocketAddr,
+        roles: &[&str],
+        flags: &[&str],
+    ) -> Result<Self> {
         let admin = free_port(Ipv4Addr::LOCALHOST).await?;
         let log = cluster.logs().join(format!("manager-{}.log", admin.port()));
         let output = File::create(&log)?;
-        let child = Command::new(programs::path("pillion-manager")?)
+        let child = Command::new(programs::path(program)?)
             .args(roles)
             .args(["--namespace", NAMESPACE, "--name", &format!("replica-{}", admin.port())])
             .args(["--webhook-address", &webhook.to_string(), "--webhook-url", &format!("https://{reached_at}")])
@@ -91,7 +110,7 @@ impl Manager {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
-            .context("cannot start pillion-manager")?;
+            .with_context(|| format!("cannot start {program}"))?;
         Ok(Self { child, admin, webhook, log })
     }
 

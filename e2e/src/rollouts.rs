@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 
 use crate::{Manager, pods};
 
+const ROLES: [&str; 2] = ["webhook", "controller"];
+const FAST: [&str; 2] = ["--updates-per-second", "1000"];
+const SHORT_LEASE: [&str; 2] = ["--lease", "2s"];
+
 /// How long anything may take that nothing is promised about: longer where more pods than usual are asked for.
 fn patience() -> Duration {
     if std::env::var_os("PILLION_ROLLOUT_PODS").is_some() { Duration::from_mins(15) } else { Duration::from_mins(2) }
@@ -37,9 +41,17 @@ impl Rollout {
 
     /// Starts a manager with both roles, ready, whose lease is short.
     pub async fn manager(&self, flags: &[&str]) -> Result<Manager> {
-        let mut all = vec!["--lease", "2s", "--updates-per-second", "1000"];
-        all.extend(flags);
-        Manager::ready(&self.cluster, &["webhook", "controller"], &all).await
+        Manager::ready(&self.cluster, &ROLES, &[&FAST[..], &SHORT_LEASE, flags].concat()).await
+    }
+
+    /// The same with the lease it has in real life: a machine that is busy does not make it lose it.
+    pub async fn steady_manager(&self) -> Result<Manager> {
+        Manager::ready(&self.cluster, &ROLES, &FAST).await
+    }
+
+    /// The same of a build of another version.
+    pub async fn next_version(&self) -> Result<Manager> {
+        Manager::next_version(&self.cluster, &ROLES, &FAST).await
     }
 
     /// All sets.
@@ -110,10 +122,23 @@ impl Rollout {
             .buffer_unordered(16)
             .try_for_each(|_| async { Ok(()) })
             .await?;
-        let what = format!("{} pods of {set} to be ready", names.len());
-        self.pods_until(set, &what, |pods| {
+        self.until_ready(set, names.len()).await
+    }
+
+    /// Creates pods on the real node, with this grace period in seconds, and waits until they are ready.
+    pub async fn on_node(&self, set: &str, count: usize, grace: u32) -> Result<()> {
+        for at in 0..count {
+            let mut pod = pod(&format!("{set}-{at}"), set);
+            pod["spec"]["terminationGracePeriodSeconds"] = grace.into();
+            self.pods().create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        }
+        self.until_ready(set, count).await
+    }
+
+    async fn until_ready(&self, set: &str, count: usize) -> Result<()> {
+        self.pods_until(set, &format!("{count} pods of {set} to be ready"), |pods| {
             let ready = pods.iter().filter(|pod| pods::is_ready(pod)).count();
-            if ready >= names.len() { Look::Done(()) } else { Look::NotYet(format!("{ready} ready")) }
+            if ready >= count { Look::Done(()) } else { Look::NotYet(format!("{ready} ready")) }
         })
         .await
     }

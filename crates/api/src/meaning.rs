@@ -267,7 +267,7 @@ pub struct Update {
     pub probe: bool,
     /// Whether resources of running containers are changed.
     pub resize: bool,
-    /// How long a container with a startup probe must be ready to count, in seconds.
+    /// How long the first pod must run, and a container with a startup probe be ready, to count; in seconds.
     pub settle_seconds: u32,
     /// When an update stops by itself.
     pub gate: HealthGate,

@@ -41,7 +41,8 @@ pub struct UpdateStrategy {
     /// they are created again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resize: Option<bool>,
-    /// How long a container with a startup probe must be ready before it counts as updated. Default 2.
+    /// How long the first pod must run before others follow, and a container with a startup probe must be ready before it
+    /// counts as updated. Default 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 3600))]
     pub settle_seconds: Option<i32>,

@@ -18,7 +18,7 @@ async fn main() -> ExitCode {
     if let Err(error) = start_logs(settings.log_format, &settings.log_level) {
         return failed(&error);
     }
-    match run(settings).await {
+    match run(settings, env!("CARGO_PKG_VERSION")).await {
         Ok(code) => code,
         Err(error) => failed(&format!("{error:#}")),
     }

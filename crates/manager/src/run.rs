@@ -19,20 +19,18 @@ use crate::switch::Switch;
 use crate::view::View;
 use crate::{controller, webhook};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Runs until it is told to end.
-pub async fn run(settings: Settings) -> Result<ExitCode> {
+/// Runs until it is told to end. `version` is what logs, metrics and the API server's own records call this build.
+pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> {
     let settings = Arc::new(settings);
     let gates = Gates::parse(&GATES, &settings.feature_gates)?;
     let source = Source { kubeconfig: settings.kubeconfig.clone(), context: settings.context.clone() };
-    let agent = format!("pillion-manager/{VERSION}");
+    let agent = format!("pillion-manager/{version}");
     let client = connect(&source, &agent).await?;
     let writer = connect_without_retries(&source, &agent).await?;
     let shutdown = Shutdown::new(Patience { drain: settings.drain, ..Patience::default() });
-    info!(version = VERSION, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
+    info!(version, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
 
-    let mut metrics = registry("pillion-manager", VERSION);
+    let mut metrics = registry("pillion-manager", version);
     let ours = metrics.sub_registry_with_prefix("pillion");
     gates.register(ours);
     let watch_metrics = WatchMetrics::register(ours);

@@ -43,8 +43,8 @@ pub struct Known {
     pub sets: Arc<SetIndex>,
     /// What is to be said about each of them, and of those that cannot be used.
     pub judged: BTreeMap<String, Arc<Judged>>,
-    /// All revisions that are stored, by name.
-    pub revisions: BTreeMap<String, Arc<Revision>>,
+    /// All revisions that are stored, in the order of their names, by the uid of their set.
+    pub revisions: BTreeMap<String, Vec<Arc<Revision>>>,
 }
 
 /// A set as it was when it was read.
@@ -220,9 +220,12 @@ impl View {
             judged.insert(key.name.into(), Arc::new(Judged::of(&object, problem)));
         }
         debug!(sets = sets.sets().len(), "sets compiled");
-        let revisions = self
-            .revisions
-            .read(|stored| stored.iter().map(|(key, revision)| (key.name.to_string(), Arc::clone(revision))).collect());
+        let mut revisions: BTreeMap<String, Vec<Arc<Revision>>> = BTreeMap::new();
+        self.revisions.read(|stored| {
+            for (_, revision) in stored.iter() {
+                revisions.entry(revision.set_uid.clone()).or_default().push(Arc::clone(revision));
+            }
+        });
         self.known.store(Arc::new(Known { sets: Arc::new(sets), judged, revisions }));
         self.indexed.send_modify(|times| *times += 1);
     }
@@ -232,13 +235,22 @@ impl Known {
     /// The revision a set pins.
     pub fn pinned<'a>(&'a self, set: &'a Meaning) -> Pinned<'a> {
         let uid = self.judged.get(&set.name).map_or("", |judged| judged.uid.as_str());
-        pinned(set, uid, self.revisions.values().map(AsRef::as_ref))
+        match pinned(set, uid, self.revisions_of(&set.name).map(AsRef::as_ref)) {
+            // Whose it is matters only to whoever must be told.
+            Pinned::Missing(_) => pinned(set, uid, self.all_revisions()),
+            found => found,
+        }
+    }
+
+    /// All revisions that are stored, of whichever set.
+    pub fn all_revisions(&self) -> impl Iterator<Item = &Revision> {
+        self.revisions.values().flatten().map(AsRef::as_ref)
     }
 
     /// The stored revisions of a set, by name.
     pub fn revisions_of(&self, set: &str) -> impl Iterator<Item = &Arc<Revision>> {
         let uid = self.judged.get(set).map(|judged| judged.uid.as_str());
-        self.revisions.values().filter(move |revision| Some(revision.set_uid.as_str()) == uid)
+        uid.and_then(|uid| self.revisions.get(uid)).into_iter().flatten()
     }
 }
 

@@ -5,7 +5,8 @@
 //! - Everything waits while the set or the installation says so, and while the health gate is closed.
 //! - A pod follows in place only by images, and by resources where the set allows it; otherwise when it is created again.
 //! - The partition keeps as many pods as they are, counting those that cannot follow in place.
-//! - Until one pod runs the newest revision well, one pod at a time is tried: a ready one if the budget has room for it.
+//! - Until one pod has run the newest revision well for a while, one pod at a time is tried: a ready one if the budget has
+//!   room for it.
 //! - A ready pod is updated if fewer pods are unavailable than may be, whoever made them so: of the set, of its workload, and
 //!   of each `PodDisruptionBudget`. A pod that is not ready becomes no worse by it, so what counts for it are the pods that
 //!   are under way; and for one that is not ready and under way itself, those on the way to the same revision: otherwise

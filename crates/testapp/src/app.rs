@@ -170,6 +170,13 @@ impl App {
     }
 }
 
+/// Notes one more start in a file; tells how many there were, this one included.
+pub(crate) fn count_start(path: &Path) -> anyhow::Result<usize> {
+    let before = fs::read(path).map_or(0, |bytes| bytes.len());
+    write(path, &vec![b'.'; before + 1])?;
+    Ok(before + 1)
+}
+
 /// Writes a file, from the command line or over HTTP.
 pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))

@@ -62,6 +62,12 @@ pub(crate) struct RunArguments {
     /// Code of the exit that `--exit-after` asks for.
     #[arg(long, value_name = "CODE", default_value_t = 0, requires = "exit_after")]
     pub(crate) exit_code: u8,
+    /// File to count starts in; from the one that `--succeed-on` names, `--exit-after` ends with 0.
+    #[arg(long, value_name = "PATH", requires = "succeed_on")]
+    pub(crate) count_starts: Option<PathBuf>,
+    /// See `--count-starts`; the first start is 1.
+    #[arg(long, value_name = "NUMBER", requires = "count_starts")]
+    pub(crate) succeed_on: Option<usize>,
     /// `/healthz` answers 503 until this long after the start.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) ready_after: Option<Duration>,
@@ -71,6 +77,9 @@ pub(crate) struct RunArguments {
     /// Time between TERM or INT and the exit.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub(crate) term_delay: Duration,
+    /// Code of the exit that TERM or INT asks for.
+    #[arg(long, value_name = "CODE", default_value_t = 0)]
+    pub(crate) term_code: u8,
     /// File to load at the start and again on each HUP.
     #[arg(long, value_name = "PATH")]
     pub(crate) watch_file: Option<PathBuf>,

@@ -23,6 +23,12 @@ pub(crate) async fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let ready = arguments.ready_after.is_none();
     let app = Arc::new(App::new(arguments.name, arguments.watch_file, ready, exit_tx));
 
+    let mut exit_code = arguments.exit_code;
+    if let (Some(path), Some(succeed_on)) = (&arguments.count_starts, arguments.succeed_on)
+        && app::count_start(path)? >= succeed_on
+    {
+        exit_code = 0;
+    }
     for file in &arguments.write {
         app::write(&file.path, file.text.as_bytes())?;
     }
@@ -39,7 +45,7 @@ pub(crate) async fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         after(delay, &app, |app| app.set_ready(true));
     }
     if let Some(delay) = arguments.exit_after {
-        after(delay, &app, move |app| app.exit(arguments.exit_code));
+        after(delay, &app, move |app| app.exit(exit_code));
     }
 
     let code = loop {
@@ -49,7 +55,7 @@ pub(crate) async fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
                 match name {
                     "HUP" => app.reload(),
                     "TERM" if arguments.ignore_term => {}
-                    "TERM" | "INT" => after(arguments.term_delay, &app, |app| app.exit(0)),
+                    "TERM" | "INT" => after(arguments.term_delay, &app, move |app| app.exit(arguments.term_code)),
                     _ => {}
                 }
             }

@@ -81,7 +81,7 @@ async fn every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
             counts.push(objects.len());
         }
     }
-    assert_eq!(counts, [26, 26, 23, 23]);
+    assert_eq!(counts, [27, 27, 24, 24]);
     // The same with a field nobody knows, or all this proves nothing.
     let mut objects = render(cluster, &[])?;
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").context("no Deployment")?;

@@ -32,6 +32,7 @@ mod rollout_node_own_bed;
 mod rollout_promises_own_bed;
 mod rollout_replay;
 mod rollout_scenarios_own_bed;
+mod rollout_strategies_own_bed;
 mod runtime_lease;
 mod runtime_watch_own_bed;
 #[expect(dead_code, reason = "the API server does not name places as our own code does")]

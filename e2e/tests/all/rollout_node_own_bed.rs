@@ -3,29 +3,13 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::PostParams;
 use pillion_e2e::pods;
-use pillion_e2e::rollouts::{Rollout, condition, image, images, message, pod, proxy};
+use pillion_e2e::rollouts::{Rollout, condition, image, images, message, proxy};
 use pillion_testbed::{Bed, Config, Look};
 use serde_json::{Value, json};
 
 /// An image that is nowhere.
 const MISSING: &str = "registry.local/pillion/testapp:missing";
-
-async fn create(rollout: &Rollout, set: &str, count: usize, grace: u32) -> Result<()> {
-    for at in 0..count {
-        let mut pod = pod(&format!("{set}-{at}"), set);
-        pod["spec"]["terminationGracePeriodSeconds"] = grace.into();
-        let pod: Pod = serde_json::from_value(pod)?;
-        rollout.pods().create(&PostParams::default(), &pod).await?;
-    }
-    rollout
-        .pods_until(set, "all to be ready", |pods| {
-            let ready = pods.iter().filter(|pod| pods::is_ready(pod)).count();
-            if ready == count { Look::Done(()) } else { Look::NotYet(format!("{ready} ready")) }
-        })
-        .await
-}
 
 fn restarts(pod: &Pod, container: &str) -> i32 {
     pods::status(pod, container).map_or(-1, |status| status.restart_count)
@@ -48,7 +32,7 @@ async fn only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_i
         proxy
     };
     rollout.set("slow", json!({"initContainers": [stubborn(pods::V1)]})).await?;
-    create(&rollout, "slow", 2, 4).await?;
+    rollout.on_node("slow", 2, 4).await?;
     rollout.until_done("slow", 2).await?;
     rollout.edit("slow", json!({"initContainers": [stubborn(pods::V2)]})).await?;
     let (first, while_ready) = rollout
@@ -92,8 +76,8 @@ async fn an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends
     rollout
         .set("plain", json!({"initContainers": [], "containers": plain(pods::V1), "updateStrategy": {"maxUnavailable": "50%", "probe": false}}))
         .await?;
-    create(&rollout, "native", 4, 1).await?;
-    create(&rollout, "plain", 4, 1).await?;
+    rollout.on_node("native", 4, 1).await?;
+    rollout.on_node("plain", 4, 1).await?;
     rollout.until_done("native", 4).await?;
     rollout.until_done("plain", 4).await?;
 
@@ -138,7 +122,7 @@ async fn resources_are_changed_without_a_restart_where_the_set_allows_it() -> Re
     };
     for (set, resize) in [("grows", true), ("waits", false)] {
         rollout.set(set, json!({"initContainers": [sized("64Mi")], "updateStrategy": {"resize": resize}})).await?;
-        create(&rollout, set, 2, 1).await?;
+        rollout.on_node(set, 2, 1).await?;
         rollout.until_done(set, 2).await?;
         rollout.edit(set, json!({"initContainers": [sized("96Mi")]})).await?;
     }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -12,7 +13,7 @@ use pillion_e2e::{Manager, pods};
 use pillion_testbed::{Bed, Config, Fleet, Look, Signal};
 use serde_json::json;
 
-use crate::rollout_replay::{Counted, Promise, replay};
+use crate::rollout_replay::{Counted, Promise, reads_of_pods, replay};
 
 /// An image that no pod of the fleet has at first.
 const V3: &str = "registry.local/pillion/testapp:v3";
@@ -56,12 +57,13 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
     let count = pods_of_the_large_rollout();
     let bed = Bed::start(Config::control_plane("promises").with_fleet(Fleet::of(10.max(count / 200)))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
-    let manager = rollout.manager(&[]).await?;
+    let manager = rollout.steady_manager().await?;
     rollout.set("large", json!({"updateStrategy": {"maxUnavailable": "10%"}})).await?;
     rollout.fleet("large", count).await?;
     let pods = i32::try_from(count)?;
     rollout.until_done("large", pods).await?;
     let (since, cpu, began) = (version(&rollout).await?, cpu_ms(&manager)?, Instant::now());
+    let edited_at = Timestamp::now();
     let written = manager.metric("pillion_status_writes").await?;
     rollout.edit("large", json!({"initContainers": [proxy(pods::V2)]})).await?;
     let status = rollout.until_done("large", pods).await?;
@@ -74,6 +76,8 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
         "{count} pods in {took:?}: {used} ms of CPU, at most {most_unavailable} unavailable, {refused} writes not taken, {} statuses",
         manager.metric("pillion_status_writes").await? - written
     );
+    let reads = reads_of_pods(bed.cluster().audit_log(), edited_at)?;
+    assert_eq!(reads, Vec::<String>::new(), "no pod is read for its update");
     assert_eq!(taken.len(), count, "every pod was updated");
     assert!(taken.values().all(|writes| *writes == 1), "none twice");
     assert!(*refused * 100 <= count, "{refused} of {count} writes were not taken");
@@ -85,8 +89,10 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
     // I7: then nothing is written any more; I14: also not by another build of the manager, or when the set is edited where
     // no revision looks.
     let before = version(&rollout).await?;
-    drop(manager);
-    let _manager = rollout.manager(&["--log-level", "debug"]).await?;
+    manager.stop().await?;
+    let manager = rollout.next_version().await?;
+    let (_, metrics) = manager.get("/metrics").await?;
+    assert!(metrics.contains("99.0.0-next"), "it is of another version");
     rollout.edit("large", json!({"updateStrategy": {"maxUnavailable": "20%"}})).await?;
     rollout.until_done("large", pods).await?;
     let counted = replay(bed.cluster().audit_log(), before, &promise)?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// What is promised of a rollout.
@@ -25,6 +26,8 @@ pub(crate) struct Promise<'a> {
 pub(crate) struct Counted {
     /// Updates of pods that were taken, by pod.
     pub(crate) taken: BTreeMap<String, usize>,
+    /// The pods in the order in which they were updated.
+    pub(crate) order: Vec<String>,
     /// Updates that were not.
     pub(crate) refused: usize,
     /// The most pods that were unavailable when an update began, itself included.
@@ -92,7 +95,7 @@ pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Co
     let mut counted = Counted::default();
     for line in text.lines() {
         let event: Value = serde_json::from_str(line)?;
-        let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pillion-manager"));
+        let is_ours = is_of_manager(&event);
         let object = &event["objectRef"];
         if is_ours
             && object["resource"] == "sidecarsets"
@@ -122,7 +125,7 @@ pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Co
     for (version, event) in &events {
         let name = event["objectRef"]["name"].as_str().or_else(|| event["responseObject"]["metadata"]["name"].as_str());
         let name = name.context("a pod has a name")?.to_owned();
-        let is_ours = event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pillion-manager"));
+        let is_ours = is_of_manager(event);
         if is_ours && event["verb"] == "patch" && event["objectRef"].get("subresource").is_none() {
             own_write(&mut pods, &name, event, *version >= since, promise, &mut counted)?;
             continue;
@@ -137,6 +140,25 @@ pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Co
         }
     }
     Ok(counted)
+}
+
+/// Which single pods the manager has read since then. Lists are counted by nobody's pods: one is made for every change of a
+/// set, to tell how many pods it concerns.
+pub(crate) fn reads_of_pods(log: &Path, since: Timestamp) -> Result<Vec<String>> {
+    let mut reads = Vec::new();
+    for line in whole(log)?.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        let is_read = is_of_manager(&event) && event["objectRef"]["resource"] == "pods" && event["verb"] == "get";
+        let at = event["requestReceivedTimestamp"].as_str().context("an event has a time")?;
+        if is_read && at.parse::<Timestamp>()? >= since {
+            reads.push(event["requestURI"].to_string());
+        }
+    }
+    Ok(reads)
+}
+
+fn is_of_manager(event: &Value) -> bool {
+    event["userAgent"].as_str().is_some_and(|agent| agent.starts_with("pillion-manager"))
 }
 
 /// The log with the parts that the API server has put aside because they were long.
@@ -169,6 +191,7 @@ fn own_write(
         ensure!(pod.is_member(promise.set), "I5: a write to {name}, which is not of the set or is going");
         judge(pods, name, promise, counted).with_context(|| format!("the update of {name}"))?;
         *counted.taken.entry(name.to_owned()).or_default() += 1;
+        counted.order.push(name.to_owned());
     }
     let pod = pods.get_mut(name).context("it was there")?;
     for container in changed {

@@ -42,7 +42,7 @@ pub fn review(request: &Request<'_>, known: &Known) -> Result<Response, Unreadab
 
 /// What is wrong with the revision a set pins. It must be there, and be one of this set, when the set is written.
 fn wrong_pin(set: &Meaning, uid: &str, known: &Known, strategy: &str) -> Option<String> {
-    let (reason, message) = match pinned(set, uid, known.revisions.values().map(AsRef::as_ref)) {
+    let (reason, message) = match pinned(set, uid, known.all_revisions()) {
         Pinned::Nothing | Pinned::Newest | Pinned::Stored(..) => return None,
         Pinned::Missing(name) => (Reason::RevisionMissing, format!("{name} is no revision of this set")),
         Pinned::Foreign(name) => (Reason::RevisionOfAnotherSet, format!("{name} is a revision of another set")),

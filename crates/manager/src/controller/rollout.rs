@@ -2,7 +2,8 @@
 //! carries out what it plans.
 //!
 //! - [`fleets`]: which pods belong to which set; [`revisions`]: which revisions are stored.
-//! - [`budgets`]: `PodDisruptionBudget`s; [`asking`]: what only the API server can tell of a pod.
+//! - [`budgets`]: `PodDisruptionBudget`s; [`asking`]: what only the API server can tell of a pod; [`adoptees`]: pods that
+//!   must be read for it.
 //! - [`executor`]: one write to one pod; [`pace`]: how many of them in a second.
 //! - [`board`]: how every update stands, for the statuses.
 //!
@@ -34,6 +35,7 @@ use super::pods::KeptPod;
 use crate::names::NEVER_REVIEWED;
 use crate::view::Known;
 
+mod adoptees;
 mod asking;
 mod board;
 mod budgets;
@@ -42,6 +44,7 @@ mod fleets;
 mod pace;
 mod revisions;
 
+use adoptees::Adoptees;
 pub(super) use board::{Board, Note};
 use executor::Outcome;
 use fleets::{Fleets, carried};
@@ -55,8 +58,6 @@ const AT_ONCE: usize = 16;
 const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// A pod whose write was refused is left for so long.
 const AFTER_REFUSAL: Duration = Duration::from_secs(15);
-/// A pod that another injector made is read again after so long.
-const ADOPTEE_READ_AGAIN: Duration = Duration::from_secs(15);
 /// What cannot be stored is tried again after so long.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -66,7 +67,7 @@ enum Done {
     Stored { set: String, is_done: bool },
     Told { set: String, uid: Box<str>, trouble: Option<String> },
     Read { key: Key, uid: Box<str>, pod: Result<Option<Arc<KeptPod>>, String> },
-    Adopted { key: Key, pod: Option<Arc<KeptPod>> },
+    Adopted { key: Key, pod: Result<Option<Arc<KeptPod>>, String> },
     Claimed { set: String, actions: Vec<Action> },
 }
 
@@ -85,8 +86,7 @@ pub(super) struct Roller<'a> {
     failed: BTreeMap<Box<str>, (Instant, Key)>,
     /// Sets whose revisions are being stored, or could not be, with the time to try again.
     storing: BTreeMap<String, Option<Instant>>,
-    /// Pods that another injector made, with the time to read them again: no watch tells how they are.
-    adoptees: BTreeMap<Key, Instant>,
+    adoptees: Adoptees,
     writing: BTreeSet<Box<str>>,
     pace: Pace,
     work: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -136,7 +136,7 @@ impl<'a> Roller<'a> {
                 own_writes: OwnWrites::default(),
                 failed: BTreeMap::new(),
                 storing: BTreeMap::new(),
-                adoptees: BTreeMap::new(),
+                adoptees: Adoptees::default(),
                 writing: BTreeSet::new(),
                 pace: Pace::new(context.settings.updates_per_second),
                 work: FuturesUnordered::new(),
@@ -177,7 +177,7 @@ impl<'a> Roller<'a> {
         for key in keys {
             let kept = self.injected.get(key);
             if let Some(kept) = &kept {
-                self.adoptees.remove(key);
+                self.adoptees.forget(key);
                 self.own_writes.saw(&kept.pod);
                 if self.failed.remove(&kept.pod.uid).is_some() {
                     self.own_writes.forget(&kept.pod.uid);
@@ -193,36 +193,50 @@ impl<'a> Roller<'a> {
 
     /// Pods that another injector made are read whole, as the watch brings only their metadata.
     fn take_in_bare(&mut self, keys: &BTreeSet<Key>) {
-        let unlabelled: Vec<&Key> = keys.iter().filter(|key| self.injected.get(key).is_none()).collect();
-        for key in unlabelled {
-            let kept = self.bare.get(key);
-            let carries = kept.as_ref().is_some_and(|kept| !carried(self.context, &self.known, kept).is_empty());
-            if !carries {
-                self.adoptees.remove(key);
-                self.fleets.put(self.context, &self.known, key, None);
-                continue;
+        for key in keys {
+            if self.is_adoptee(key) {
+                self.adoptees.changed(key.clone());
             }
-            self.read_adoptee(key.clone());
         }
     }
 
-    fn read_adoptee(&mut self, key: Key) {
-        self.adoptees.insert(key.clone(), Instant::now() + ADOPTEE_READ_AGAIN);
-        let client = self.context.client.clone();
-        self.work.push(
-            async move {
-                let pod = asking::pod(&client, &key).await.ok().flatten();
+    /// Whether another injector gave it what a set of ours says. One that is none is forgotten.
+    fn is_adoptee(&mut self, key: &Key) -> bool {
+        if self.injected.get(key).is_some() {
+            return false;
+        }
+        let carries = self.bare.get(key).is_some_and(|kept| !carried(self.context, &self.known, &kept).is_empty());
+        if !carries {
+            self.adoptees.forget(key);
+            self.fleets.put(self.context, &self.known, key, None);
+        }
+        carries
+    }
+
+    fn read_adoptees(&mut self, now: Instant) {
+        for key in self.adoptees.begin_reads(now) {
+            let client = self.context.client.clone();
+            let read = async move {
+                let pod = asking::pod(&client, &key).await;
                 Done::Adopted { key, pod }
-            }
-            .boxed(),
-        );
+            };
+            self.work.push(read.boxed());
+        }
     }
 
     fn take_in_sets(&mut self) {
         self.known = self.context.view.known();
         self.fleets.set_all(self.context, &self.known, &self.injected);
-        let bare: BTreeSet<Key> = self.bare.read(|pods| pods.iter().map(|(key, _)| key.clone()).collect());
-        self.take_in_bare(&bare);
+        let bare: Vec<Key> = self.bare.read(|pods| pods.iter().map(|(key, _)| key.clone()).collect());
+        for key in bare {
+            if !self.is_adoptee(&key) {
+                continue;
+            }
+            match self.adoptees.get(&key) {
+                Some(kept) => drop(self.fleets.put(self.context, &self.known, &key, Some(kept))),
+                None => self.adoptees.changed(key),
+            }
+        }
         self.board.retain(|set| self.known.sets.get(set).is_some());
         let sets: Vec<String> = self.known.sets.sets().map(|set| set.name.clone()).collect();
         for set in sets {
@@ -285,8 +299,9 @@ impl<'a> Roller<'a> {
             }
             Done::Claimed { set, actions } => self.fleets.claimed(&set, actions),
             Done::Adopted { key, pod } => {
+                let kept = self.adoptees.read(&key, pod);
                 if self.injected.get(&key).is_none() {
-                    self.fleets.put(self.context, &self.known, &key, pod);
+                    self.fleets.put(self.context, &self.known, &key, kept);
                 }
             }
         }
@@ -325,7 +340,7 @@ impl<'a> Roller<'a> {
             self.plan(&set);
         }
         let waits = self.write();
-        let storing = self.storing.values().flatten().copied().chain(self.adoptees.values().copied());
+        let storing = self.storing.values().flatten().copied().chain(self.adoptees.wake());
         let wake = self
             .fleets
             .wakes()
@@ -341,10 +356,7 @@ impl<'a> Roller<'a> {
             self.own_writes.forget(&uid);
             self.fleets.of_pod_are_dirty(&key);
         }
-        let again: Vec<Key> = self.adoptees.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
-        for key in again {
-            self.read_adoptee(key);
-        }
+        self.read_adoptees(now);
         let again: Vec<String> =
             self.storing.iter().filter(|(_, at)| at.is_some_and(|at| at <= now)).map(|(set, _)| set.clone()).collect();
         for set in again {

@@ -47,7 +47,7 @@ fn canary(strategies: &Value) -> (Known, String) {
         fields,
         template,
     };
-    known.revisions.insert(old.clone(), Arc::new(stored));
+    known.revisions.insert("u-mesh".to_owned(), vec![Arc::new(stored)]);
     (known, old)
 }
 

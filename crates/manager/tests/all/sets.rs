@@ -66,7 +66,7 @@ fn a_pin_must_be_a_revision_of_the_set() {
     let stored = |name: &str, uid: &str| {
         let object = json!({"metadata": {"name": name, "labels": {"pillion.dev/sidecarset-uid": uid}}, "revision": 1,
             "data": {"v": 1, "spec": {"containers": [{"name": "proxy", "image": "proxy:0"}]}}});
-        (name.to_owned(), Arc::new(Revision::read(&object).unwrap()))
+        (uid.to_owned(), vec![Arc::new(Revision::read(&object).unwrap())])
     };
     let revisions = [stored("mesh-old", "u-1"), stored("logs-old", "u-2")];
     let known = Known { revisions: revisions.into(), ..known(&[]) };

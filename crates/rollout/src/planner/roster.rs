@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use pillion_api::{PodRevision, Template};
 
 use super::gate;
 use super::write::{self, Change};
 use crate::difference::{Difference, Place, lasting};
 use crate::fleet::Fleet;
-use crate::pod::{Pod, Status, Workload};
+use crate::pod::{Pod, State, Status, Workload};
 use crate::progress::RevisionCount;
 use crate::swap::{Swap, swap};
 
@@ -136,6 +136,16 @@ impl<'a> Roster<'a> {
             let status = pod.container(&place.name).and_then(|container| container.status.as_ref());
             status.is_some_and(Status::is_running_and_ready)
         })
+    }
+
+    /// When the last of the set's containers in a pod was started, as far as its node tells.
+    pub(super) fn started(&self, pod: &Pod) -> Option<Timestamp> {
+        let statuses = self.places.iter().filter_map(|place| pod.container(&place.name)?.status.as_ref());
+        let started = statuses.filter_map(|status| match status.state {
+            State::Running(since) => since,
+            _ => None,
+        });
+        started.max()
     }
 
     fn revision(&mut self, fleet: &Fleet<'a>, known: &mut Vec<Known>, revision: &'a str) -> usize {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use jiff::Timestamp;
 use pillion_api::Reason;
 use pillion_plan::PodUpdate;
 
@@ -18,6 +19,9 @@ use crate::share::pinned_target;
 
 /// Within this time a node may hold back a container that is changed again.
 pub(super) const LEFT_ALONE_SECONDS: i64 = 10;
+
+/// So far the clock of a node may be ahead before it is not believed.
+const CLOCKS_APART_SECONDS: i64 = 30;
 
 /// A pod that could be updated now, if there is room.
 #[derive(Clone, Copy)]
@@ -45,8 +49,10 @@ pub(super) fn starts<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, holds: &mut Hol
     if room == 0 {
         return hold_all(holds, Reason::PartitionKeeps, &candidates);
     }
-    let is_tried = fleet.set.update.probe && !is_proven(roster);
-    if is_tried && roster.members.iter().any(|member| !member.swap.is_done() && member.has_newest()) {
+    let proof = if fleet.set.update.probe { proof(fleet, roster) } else { Proof::Given };
+    let is_tried = proof != Proof::Given;
+    let is_under_way = |member: &Member<'_>| !member.swap.is_done() && member.has_newest();
+    if is_tried && (proof != Proof::None || roster.members.iter().any(is_under_way)) {
         return hold_all(holds, Reason::ProbeUnfinished, &candidates);
     }
     if allowance.is_spent_for_ready_pods() {
@@ -135,12 +141,39 @@ pub(super) fn is_recent(fleet: &Fleet<'_>, member: &Member<'_>) -> bool {
     member.since.is_some_and(|since| fleet.now.as_second() < since + LEFT_ALONE_SECONDS)
 }
 
-/// Whether a pod runs the newest revision and is well.
-fn is_proven(roster: &Roster<'_>) -> bool {
-    let is_proof = |member: &Member<'_>| {
-        !member.is_unseen && member.is_available() && member.has_newest() && roster.runs_well(member.pod)
-    };
-    roster.members.iter().any(is_proof)
+/// Whether the newest revision is known to run well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// No pod runs it well.
+    None,
+    /// One does, and will have done for long enough at this time: a program that crashes runs for a moment, too.
+    At(Timestamp),
+    Given,
+}
+
+pub(super) fn proof(fleet: &Fleet<'_>, roster: &Roster<'_>) -> Proof {
+    let mut proof = Proof::None;
+    for member in &roster.members {
+        let is_well = !member.is_unseen && member.is_available() && member.has_newest() && roster.runs_well(member.pod);
+        if !is_well {
+            continue;
+        }
+        match (proves_at(fleet, roster, member).filter(|at| *at > fleet.now), proof) {
+            (None, _) => return Proof::Given,
+            (Some(at), Proof::At(earlier)) if earlier <= at => {}
+            (Some(at), _) => proof = Proof::At(at),
+        }
+    }
+    proof
+}
+
+/// When a pod that runs well has done so for as long as the set asks for.
+fn proves_at(fleet: &Fleet<'_>, roster: &Roster<'_>, member: &Member<'_>) -> Option<Timestamp> {
+    let settle = i64::from(fleet.set.update.settle_seconds);
+    let started = roster.started(member.pod).filter(|_| settle > 0)?.as_second();
+    // Nodes tell whole seconds. Their clocks may be wrong, and ours is not worse.
+    let given = member.since.unwrap_or_else(|| member.pod.created.as_second());
+    Timestamp::from_second((started + settle + 1).min(given + settle + CLOCKS_APART_SECONDS)).ok()
 }
 
 /// Candidates, the first to be updated first. Only as many are put in order as are asked for.

@@ -9,7 +9,7 @@ use super::allowance::{Spent, workload_max};
 use super::gate::GateView;
 use super::hold::{By, Holds, by_word};
 use super::roster::{Member, Need, Roster};
-use super::starts::LEFT_ALONE_SECONDS;
+use super::starts::{LEFT_ALONE_SECONDS, Proof, proof};
 use crate::fleet::Fleet;
 use crate::pod::Pod;
 use crate::progress::{Blocked, Counts, Progress, RevisionCount, Stalled};
@@ -50,6 +50,11 @@ pub(super) fn progress<'a>(
             }
             wake(&mut progress.wake_at, member, fleet.now);
         }
+    }
+    if holds.of.keys().any(|(reason, _)| *reason == Reason::ProbeUnfinished)
+        && let Proof::At(at) = proof(fleet, roster)
+    {
+        progress.wake_at = progress.wake_at.map_or(Some(at), |earlier| Some(earlier.min(at)));
     }
     progress.stalled = stalled(fleet, roster, gate);
     progress.blocked = blocked(fleet, roster, &holds);

@@ -1,5 +1,6 @@
 //! The first pod is tried alone.
 
+use jiff::SignedDuration;
 use pillion_api::Reason;
 use pillion_rollout::State;
 use serde_json::json;
@@ -15,7 +16,36 @@ fn one_pod_is_tried_before_the_others_follow() {
     assert!(plan.is_empty());
     assert_eq!((progress.blocked[0].reason, progress.blocked[0].pods), (Reason::ProbeUnfinished, 9));
     scene.done(9);
+    // A program that crashes has run for a moment, too.
+    let (plan, progress) = scene.plan();
+    assert!(plan.is_empty());
+    assert_eq!((progress.blocked[0].reason, progress.blocked[0].pods), (Reason::ProbeUnfinished, 9));
+    assert_eq!(progress.wake_at, Some(scene.now + SignedDuration::from_secs(3)));
+    scene.seconds_pass(2);
+    assert_eq!(scene.planned(), NOBODY);
+    scene.seconds_pass(1);
     assert_eq!(scene.planned().len(), 5);
+}
+
+#[test]
+fn how_long_the_first_pod_runs_is_settable_and_no_wrong_clock_of_a_node_holds_it_for_long() {
+    let mut scene = Scene::new(4, json!({"maxUnavailable": 2, "settleSeconds": 0}));
+    assert_eq!(scene.write(), [3]);
+    scene.done(3);
+    assert_eq!(scene.planned().len(), 2, "at once");
+    scene.strategy("settleSeconds", json!(20));
+    scene.seconds_pass(20);
+    assert_eq!(scene.planned(), NOBODY);
+    scene.seconds_pass(1);
+    assert_eq!(scene.planned().len(), 2);
+    // Its node lives in the future.
+    let ahead = scene.now + SignedDuration::from_hours(1);
+    scene.pods[3].containers[0].status.as_mut().unwrap().state = State::Running(Some(ahead));
+    scene.strategy("settleSeconds", json!(2));
+    scene.seconds_pass(10);
+    assert_eq!(scene.planned(), NOBODY, "31 s after it was written");
+    scene.seconds_pass(1);
+    assert_eq!(scene.planned().len(), 2);
 }
 
 #[test]
@@ -58,7 +88,7 @@ fn a_startup_probe_takes_its_time() {
     scene.done(2);
     let (plan, progress) = scene.plan();
     assert!(plan.is_empty());
-    assert_eq!(progress.wake_at, Some(scene.now + jiff::SignedDuration::from_secs(5)));
+    assert_eq!(progress.wake_at, Some(scene.now + SignedDuration::from_secs(5)));
     scene.seconds_pass(4);
     assert_eq!(scene.planned(), NOBODY);
     // It becomes ready once more: that is when the time begins.

@@ -265,6 +265,8 @@ impl Scene {
                 self.done(*number);
             }
             waves.push(written.len());
+            // The first of them has to run for a while.
+            self.seconds_pass(3);
         }
     }
 }

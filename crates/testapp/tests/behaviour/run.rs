@@ -153,6 +153,28 @@ fn it_exits_by_itself_with_the_code_asked_for() {
 }
 
 #[test]
+fn it_fails_until_it_was_started_often_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("starts");
+    let codes: Vec<Option<i32>> = (0..4)
+        .map(|_| {
+            let mut app = testapp();
+            app.args(["run", "--exit-after", "1ms", "--exit-code", "7", "--succeed-on", "3", "--count-starts"]);
+            Running::start(app.arg(&path)).wait_for_exit().code()
+        })
+        .collect();
+    assert_eq!(codes, [Some(7), Some(7), Some(0), Some(0)]);
+}
+
+#[test]
+fn term_ends_it_with_the_code_asked_for() {
+    let mut app = Running::serving(&["--term-code", "143"]);
+    app.signal(Signal::TERM);
+    assert_eq!(app.line(), "signal TERM");
+    assert_eq!(app.wait_for_exit().code(), Some(143));
+}
+
+#[test]
 fn readiness_is_set_over_http() {
     let app = Running::serving(&[]);
     let healthz = || {

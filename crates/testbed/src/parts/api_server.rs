@@ -18,7 +18,7 @@ pub(crate) const FIRST: &str = "kube-apiserver";
 /// Name of the second API server's part and log.
 pub(crate) const SECOND: &str = "kube-apiserver-2";
 
-/// Every write that the API server of this name took.
+/// Every write, and every read of pods, that the API server of this name took.
 pub(crate) fn audit_log(site: &Site, name: &str) -> PathBuf {
     site.folder.join(format!("{name}.audit.jsonl"))
 }
@@ -92,12 +92,14 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
     Ok(Part { name: name.to_owned(), log: site.logs.join(format!("{name}.log")), ..part })
 }
 
-/// Whole bodies of writes to pods and to what they are counted by, since later checks replay them; the rest by name.
+/// Whole bodies of writes to pods and to what they are counted by, since later checks replay them; other writes, and reads
+/// of pods, by name.
 fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
+            {"level": "Metadata", "verbs": ["get", "list"], "resources": [{"group": "", "resources": ["pods"]}]},
             {"level": "None", "verbs": ["get", "list", "watch"]},
             {"level": "RequestResponse", "resources": [{"group": "", "resources": [
                 "pods", "pods/status", "pods/resize", "pods/eviction", "pods/binding"]},

@@ -44,13 +44,13 @@ pub(super) async fn carry_out(context: &Context, action: &Action) -> Outcome {
         return Outcome::Refused("this replica may not lead for much longer".to_owned());
     }
     if let Some(patch) = update.resize() {
-        let outcome = write(context, update, Some("resize"), &patch).await;
+        let outcome = write(context, update, Some("resize"), patch).await;
         if outcome != Outcome::Written {
             tell(action, &outcome);
             return outcome;
         }
     }
-    let outcome = write(context, update, None, &update.patch()).await;
+    let outcome = write(context, update, None, update.patch()).await;
     tell(action, &outcome);
     outcome
 }
@@ -64,8 +64,8 @@ fn tell(action: &Action, outcome: &Outcome) {
 }
 
 /// The answer is read as far as its kind: nobody needs the pod, which the watch brings.
-async fn write(context: &Context, update: &PodUpdate, subresource: Option<&str>, patch: &Value) -> Outcome {
-    let operations = match serde_json::from_value(patch.clone()) {
+async fn write(context: &Context, update: &PodUpdate, subresource: Option<&str>, patch: Value) -> Outcome {
+    let operations = match serde_json::from_value(patch) {
         Ok(operations) => operations,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
