@@ -7,8 +7,8 @@
 //! - [`executor`]: one write to one pod; [`pace`]: how many of them in a second.
 //! - [`board`]: how every update stands, for the statuses.
 //!
-//! A plan is made when something changed, and at most so often that planning takes a fifth of one core. What it says is
-//! written while it is fresh, and planned anew after that. Nothing here waits for an event that may not come: whatever is
+//! A plan is made when something changed that may let a pod begin, soon after anything else, and at most so often that
+//! planning takes a fifth of one core. What it says is written while it is fresh, and planned anew after that. Nothing here waits for an event that may not come: whatever is
 //! outstanding has a time after which it is looked at again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,11 +47,11 @@ mod revisions;
 use adoptees::Adoptees;
 pub(super) use board::{Board, Note};
 use executor::Outcome;
-use fleets::{Fleets, carried};
+use fleets::{Call, Fleets, carried};
 use pace::Pace;
 
 /// What was planned is written for so long.
-const FRESH: Duration = Duration::from_millis(50);
+const FRESH: Duration = Duration::from_millis(100);
 /// So many pods are written at the same time.
 const AT_ONCE: usize = 16;
 /// A pod whose write failed because it had changed is left for so long, unless the watch shows the change.
@@ -161,8 +161,8 @@ impl<'a> Roller<'a> {
                 keys = watched.bare.next() => self.take_in_bare(&keys),
                 _ = watched.sets.changed() => self.take_in_sets(),
                 _ = watched.namespaces.next() => self.take_in_sets(),
-                _ = watched.switch.next() => self.fleets.all_are_dirty(),
-                _ = watched.budgets.next() => self.fleets.waiting_are_dirty(),
+                _ = watched.switch.next() => self.fleets.call_all(),
+                _ = watched.budgets.next() => self.fleets.call_waiting(),
                 Some(done) = self.work.next(), if !self.work.is_empty() => self.finish(done),
                 () = timer => self.fleets.wake(Timestamp::now()),
             }
@@ -295,7 +295,7 @@ impl<'a> Roller<'a> {
                     // It counts as written until it can be told, or is too old to count.
                     Err(why) => debug!(pod = %key, why, "cannot be read"),
                 }
-                self.fleets.of_pod_are_dirty(&key);
+                self.fleets.call_those_of_pod(&key);
             }
             Done::Claimed { set, actions } => self.fleets.claimed(&set, actions),
             Done::Adopted { key, pod } => {
@@ -329,7 +329,8 @@ impl<'a> Roller<'a> {
         if let Some(rest) = rest {
             self.failed.insert(uid, (Instant::now() + rest, Key::new(&update.namespace, &update.name)));
         }
-        self.fleets.is_dirty(&update.set);
+        // One that is written takes room, and one that is not gives it back.
+        self.fleets.call(&update.set, if outcome == &Outcome::Written { Call::Soon } else { Call::Now });
     }
 
     /// Plans and writes what there is to do. Tells when to come back though nothing happens.
@@ -354,7 +355,7 @@ impl<'a> Roller<'a> {
     fn forgive(&mut self, now: Instant) {
         for (uid, (_, key)) in self.failed.extract_if(.., |_, (at, _)| *at <= now) {
             self.own_writes.forget(&uid);
-            self.fleets.of_pod_are_dirty(&key);
+            self.fleets.call_those_of_pod(&key);
         }
         self.read_adoptees(now);
         let again: Vec<String> =

@@ -9,6 +9,7 @@ use pillion_api::{Meaning, Template};
 use pillion_inject::Installation;
 use pillion_inject::coverage::{Standing, standings};
 use pillion_plan::Action;
+use pillion_rollout::Pod;
 use pillion_runtime::watch::{Key, Store};
 use tokio::time::Instant;
 
@@ -21,6 +22,21 @@ use crate::view::Known;
 const ASKED_AGAIN: Duration = Duration::from_secs(30);
 /// A set none of whose pods may be updated is planned again after so long.
 const AFTER_NO_CLAIM: Duration = Duration::from_secs(1);
+
+/// What lets no pod begin is planned for after so long, if nothing else is: it changes only what is told.
+const SOON: Duration = Duration::from_millis(100);
+
+/// Whether a set is to be planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Call {
+    /// No.
+    #[default]
+    None,
+    /// Before long: something changed that lets no pod begin.
+    Soon,
+    /// Something changed.
+    Now,
+}
 
 /// All fleets.
 #[derive(Default)]
@@ -43,7 +59,7 @@ pub(super) struct Rolling {
     planned_at: Option<Instant>,
     rests_until: Option<Instant>,
     wake_at: Option<Timestamp>,
-    is_dirty: bool,
+    call: Call,
     is_waiting: bool,
     /// Whether what was planned is being counted before it is written.
     is_claiming: bool,
@@ -62,7 +78,7 @@ impl Fleets {
             let templates = known.revisions_of(&set.name);
             rolling.templates =
                 templates.filter_map(|it| Some((it.name.clone(), Arc::clone(it.template.as_ref()?)))).collect();
-            rolling.is_dirty = true;
+            rolling.call = Call::Now;
             rolling.planned.clear();
         }
         let all: Vec<(Key, Arc<KeptPod>)> =
@@ -88,14 +104,15 @@ impl Fleets {
             if let Some(rolling) = self.sets.get_mut(set) {
                 let left = rolling.pods.remove(key);
                 gone = left.map(|left| left.pod.uid.clone());
-                rolling.is_dirty = true;
+                rolling.call = Call::Now;
             }
         }
         if let Some(kept) = kept {
             for set in &sets {
                 if let Some(rolling) = self.sets.get_mut(set) {
-                    rolling.pods.insert(key.clone(), Arc::clone(&kept));
-                    rolling.is_dirty = true;
+                    let before = rolling.pods.insert(key.clone(), Arc::clone(&kept));
+                    let may_free = before.is_none_or(|before| may_let_others_begin(&before.pod, &kept.pod));
+                    rolling.call(if may_free { Call::Now } else { Call::Soon });
                 }
             }
         }
@@ -109,25 +126,25 @@ impl Fleets {
         given.flat_map(|given| [Some(given.is.as_str()), given.from.as_deref()]).flatten().collect()
     }
 
-    pub(super) fn is_dirty(&mut self, set: &str) {
+    pub(super) fn call(&mut self, set: &str, call: Call) {
         if let Some(rolling) = self.sets.get_mut(set) {
-            rolling.is_dirty = true;
+            rolling.call(call);
         }
     }
 
-    pub(super) fn all_are_dirty(&mut self) {
-        self.sets.values_mut().for_each(|rolling| rolling.is_dirty = true);
+    pub(super) fn call_all(&mut self) {
+        self.sets.values_mut().for_each(|rolling| rolling.call = Call::Now);
     }
 
     /// Sets whose pods wait for something.
-    pub(super) fn waiting_are_dirty(&mut self) {
-        self.sets.values_mut().filter(|rolling| rolling.is_waiting).for_each(|rolling| rolling.is_dirty = true);
+    pub(super) fn call_waiting(&mut self) {
+        self.sets.values_mut().filter(|rolling| rolling.is_waiting).for_each(|rolling| rolling.call = Call::Now);
     }
 
-    pub(super) fn of_pod_are_dirty(&mut self, key: &Key) {
+    pub(super) fn call_those_of_pod(&mut self, key: &Key) {
         for set in self.of_pod.get(key).into_iter().flatten() {
             if let Some(rolling) = self.sets.get_mut(set) {
-                rolling.is_dirty = true;
+                rolling.call = Call::Now;
             }
         }
     }
@@ -136,7 +153,7 @@ impl Fleets {
     pub(super) fn wake(&mut self, now: Timestamp) {
         for rolling in self.sets.values_mut().filter(|rolling| rolling.wake_at.is_some_and(|at| at <= now)) {
             rolling.wake_at = None;
-            rolling.is_dirty = true;
+            rolling.call = Call::Now;
         }
     }
 
@@ -177,7 +194,7 @@ impl Fleets {
         rolling.is_claiming = false;
         if actions.is_empty() {
             rolling.rests_until = Some(Instant::now() + AFTER_NO_CLAIM);
-            rolling.is_dirty = true;
+            rolling.call = Call::Now;
         }
         rolling.planned = actions.into();
         rolling.planned_at = Some(Instant::now());
@@ -188,7 +205,7 @@ impl Fleets {
         let Some(rolling) = self.sets.get_mut(set) else { return };
         if let Some(trouble) = trouble {
             rolling.troubles.insert(uid, trouble);
-            rolling.is_dirty = true;
+            rolling.call = Call::Now;
         }
     }
 
@@ -205,11 +222,20 @@ impl Rolling {
     /// When it is to be planned: at once if something changed, but what was planned last is written first while it is
     /// fresh, and planning rests in proportion to what it takes.
     fn due_at(&self, now: Instant) -> Option<Instant> {
-        if !self.is_dirty || self.is_claiming {
+        if self.call == Call::None || self.is_claiming {
             return None;
         }
-        let fresh_until = self.planned_at.filter(|_| !self.planned.is_empty()).map(|at| at + FRESH);
-        Some(fresh_until.into_iter().chain(self.rests_until).max().unwrap_or(now))
+        let wait = match self.call {
+            _ if !self.planned.is_empty() => FRESH,
+            Call::Soon => SOON,
+            _ => Duration::ZERO,
+        };
+        let waited = self.planned_at.map(|at| at + wait);
+        Some(waited.into_iter().chain(self.rests_until).max().unwrap_or(now))
+    }
+
+    fn call(&mut self, call: Call) {
+        self.call = self.call.max(call);
     }
 
     pub(super) fn planned(
@@ -225,7 +251,7 @@ impl Rolling {
         self.rests_until = Some(now + rest_after(now.duration_since(began)));
         self.wake_at = wake_at;
         self.is_waiting = is_waiting;
-        self.is_dirty = false;
+        self.call = Call::None;
         let pods: BTreeSet<&str> = if self.asked.is_empty() && self.troubles.is_empty() {
             return;
         } else {
@@ -262,6 +288,14 @@ impl Rolling {
     }
 }
 
+/// Whether a change of one pod may let another one begin: it came to be well, was swapped, is going, or became another kind
+/// of pod. Most changes are those a pod goes through while it is updated, and only the last of them does.
+fn may_let_others_begin(before: &Pod, after: &Pod) -> bool {
+    let statuses_differ = || before.containers.iter().map(|it| &it.status).ne(after.containers.iter().map(|it| &it.status));
+    let is_another = before.uid != after.uid || before.is_deleting != after.is_deleting || before.labels != after.labels;
+    is_another || (after.is_ready && (!before.is_ready || statuses_differ()))
+}
+
 /// The sets a pod carries, of those that select it.
 pub(super) fn carried(context: &Context, known: &Known, kept: &KeptPod) -> Vec<String> {
     let Some(namespace) = context.view.known_namespace(&kept.pod.namespace) else { return Vec::new() };
@@ -270,4 +304,58 @@ pub(super) fn carried(context: &Context, known: &Known, kept: &KeptPod) -> Vec<S
     let since = |_: &Meaning| None;
     let stands = standings(&kept.living, &namespace, &known.sets, installation, since);
     stands.into_iter().filter(|(_, standing)| *standing == Standing::Carries).map(|(set, _)| set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pillion_rollout::{Container, List, State, Status};
+
+    fn pod(is_ready: bool, restarts: u32, state: State) -> Pod {
+        let container = Container {
+            list: List::Init,
+            index: 0,
+            name: "proxy".into(),
+            image: "proxy:1".into(),
+            resources: None,
+            has_startup_probe: false,
+            status: Some(Status { restarts, id: restarts.to_string().into(), state, is_ready }),
+        };
+        Pod { uid: "u-1".into(), is_ready, containers: Box::new([container]), ..Pod::default() }
+    }
+
+    #[test]
+    fn of_all_that_a_pod_goes_through_only_its_being_well_lets_others_begin() {
+        let old = pod(true, 0, State::Running(None));
+        let mut written = old.clone();
+        written.containers[0].image = "proxy:2".into();
+        written.record = Some("{}".into());
+        let ended = pod(false, 0, State::Terminated("Completed".into()));
+        let started = pod(false, 1, State::Running(None));
+        let well = pod(true, 1, State::Running(None));
+        let steps = [&old, &written, &ended, &started, &well];
+        let seen: Vec<bool> = steps.windows(2).map(|pair| may_let_others_begin(pair[0], pair[1])).collect();
+        assert_eq!(seen, [false, false, false, true]);
+        // A node that never shows it unready.
+        assert!(may_let_others_begin(&written, &well));
+        let going = Pod { is_deleting: true, ..ended.clone() };
+        assert!(may_let_others_begin(&ended, &going));
+        let labels = [("app".into(), "web".into())].into();
+        assert!(may_let_others_begin(&ended, &Pod { labels, ..ended.clone() }));
+        assert!(may_let_others_begin(&ended, &Pod { uid: "u-2".into(), ..ended.clone() }));
+    }
+
+    #[test]
+    fn what_lets_nobody_begin_is_planned_for_before_long_and_all_else_at_once() {
+        let now = Instant::now();
+        let mut rolling = Rolling { planned_at: Some(now), ..Rolling::default() };
+        assert_eq!(rolling.due_at(now), None);
+        rolling.call(Call::Soon);
+        assert_eq!(rolling.due_at(now), Some(now + SOON));
+        rolling.call(Call::Now);
+        rolling.call(Call::Soon);
+        assert_eq!(rolling.due_at(now), Some(now));
+        rolling.rests_until = Some(now + Duration::from_millis(7));
+        assert_eq!(rolling.due_at(now), rolling.rests_until);
+    }
 }
