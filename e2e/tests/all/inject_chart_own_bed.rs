@@ -130,6 +130,7 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
             "networkPolicy.",
             "podDisruptionBudget.",
             "repair.",
+            "rollout.",
             "serviceMonitor.",
             "webhook.",
             "webhook.resources."
@@ -162,13 +163,14 @@ async fn values_arrive_where_they_are_meant() -> Result<()> {
     };
     let plain = ["--mode=Inject", "--log-format=json", "--log-level=info"];
     let arguments = |roles: &[&str], more: &[&str]| json!([roles, &plain, more].concat());
+    let rate = "--updates-per-second=50";
     assert_eq!(container_of(&[], "pillion-webhook")?["args"], arguments(&["webhook"], &[]));
-    assert_eq!(container_of(&[], "pillion-controller")?["args"], arguments(&["controller"], &[]));
+    assert_eq!(container_of(&[], "pillion-controller")?["args"], arguments(&["controller"], &[rate]));
     let one = &["layout=OnePod"];
-    assert_eq!(container_of(one, "pillion-manager")?["args"], arguments(&["webhook", "controller"], &[]));
+    assert_eq!(container_of(one, "pillion-manager")?["args"], arguments(&["webhook", "controller"], &[rate]));
     let repair = &["repair.enabled=true", "repair.evictionsPerMinute=7", "featureGates.B=false", "featureGates.A=true"];
     let eviction = ["--recreate-missed", "--evictions-per-minute=7", "--evictions-per-workload=1"];
-    let more = &["--feature-gates=A=true,B=false", eviction[0], eviction[1], eviction[2]];
+    let more = &["--feature-gates=A=true,B=false", rate, eviction[0], eviction[1], eviction[2]];
     assert_eq!(container_of(repair, "pillion-controller")?["args"], arguments(&["controller"], more));
     assert_eq!(container_of(repair, "pillion-webhook")?["args"], arguments(&["webhook"], &more[..1]));
 
@@ -414,8 +416,12 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
     let output = cluster.kubectl(["get", "sidecarset", "proxy", "--output", counted])?.output()?;
     assert_eq!(String::from_utf8(output.stdout)?, "1 of 1 pods carry the sidecars");
 
+    let revision = "jsonpath={.status.latestRevision}";
+    let output = cluster.kubectl(["get", "sidecarset", "proxy", "--output", revision])?.output()?;
+    let revision = String::from_utf8(output.stdout)?;
     said(helm(cluster, "uninstall", &[], &["--wait", "--timeout", "120s"])?)?;
     let stays = [
+        &format!("ControllerRevision {NAMESPACE}/{revision}"),
         // The API server makes it of the definition.
         "APIService v1alpha1.apps.kruise.io",
         &format!("CustomResourceDefinition {DEFINITION}"),
