@@ -1,0 +1,108 @@
+use std::os::unix::ffi::OsStringExt;
+
+use super::*;
+
+fn of(line: &str) -> Result<Request, String> {
+    read(line.split_whitespace().map(OsString::from)).map_err(|error| format!("{error:#}"))
+}
+
+fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+#[test]
+fn the_lines_the_webhook_writes_are_read() {
+    assert_eq!(of("version"), Ok(Request::Version));
+    assert_eq!(
+        of("cp /pillion-finish/pillion-agent"),
+        Ok(Request::Copy { target: "/pillion-finish/pillion-agent".into() })
+    );
+    assert_eq!(
+        of("wrap --dir=/pillion-finish --main=app -- /app --flag -- x"),
+        Ok(Request::Wrap(Wrap {
+            dir: "/pillion-finish".into(),
+            role: Role::Main { name: "app".to_owned() },
+            command: words("/app --flag -- x"),
+        }))
+    );
+    assert_eq!(
+        of("wrap --dir=/d --sidecar=log-2 --until=a --until=b --restart-policy=OnFailure --grace-seconds=7 -- log"),
+        Ok(Request::Wrap(Wrap {
+            dir: "/d".into(),
+            role: Role::Sidecar(Sidecar {
+                name: "log-2".to_owned(),
+                until: vec!["a".to_owned(), "b".to_owned()],
+                restart_policy: RestartPolicy::OnFailure,
+                grace: Duration::from_secs(7),
+            }),
+            command: words("log"),
+        }))
+    );
+}
+
+#[test]
+fn the_grace_is_half_a_minute_unless_said() {
+    let Ok(Request::Wrap(Wrap { role: Role::Sidecar(sidecar), .. })) =
+        of("wrap --dir=/d --sidecar=log --until=a --restart-policy=Never -- log")
+    else {
+        panic!("a sidecar was asked for");
+    };
+    assert_eq!((sidecar.grace, sidecar.restart_policy), (Duration::from_secs(30), RestartPolicy::Never));
+}
+
+#[test]
+fn a_command_may_be_any_bytes() {
+    let bytes = OsString::from_vec(vec![b'a', 0xff]);
+    let mut line = words("wrap --dir=/d --main=app --");
+    line.push(bytes.clone());
+    let Request::Wrap(wrap) = read(line.into_iter()).unwrap() else { panic!("wrap was asked for") };
+    assert_eq!(wrap.command, [bytes]);
+}
+
+#[test]
+fn each_mistake_is_named_with_the_way_out() {
+    for (line, told) in [
+        ("", format!("nothing is asked: {USAGE}")),
+        ("run", format!("run is nothing this program does: {USAGE}")),
+        ("version now", "version: there is nothing to do with now".to_owned()),
+        ("cp", "cp: the file to write is missing: write `cp TARGET`".to_owned()),
+        ("cp a b", "cp: there is nothing to do with b".to_owned()),
+        ("wrap --dir=/d --main=app", "wrap: `--` and the command after it are missing".to_owned()),
+        ("wrap --dir=/d --main=app --", "wrap: the command after `--` is missing".to_owned()),
+        (
+            "wrap --dir /d -- x",
+            "wrap: --dir is not a flag with its value: write --FLAG=VALUE, and `--` before the command".to_owned(),
+        ),
+        ("wrap --colour=red -- x", "wrap: --colour=red: there is no such flag".to_owned()),
+        ("wrap --dir=/d --dir=/e -- x", "wrap: --dir=/e: it is given twice".to_owned()),
+        ("wrap --main=app -- x", "wrap: --dir=DIR is missing: the folder that the pod's containers share".to_owned()),
+        ("wrap --dir=/d -- x", "wrap: give one of --main=NAME and --sidecar=NAME".to_owned()),
+        ("wrap --dir=/d --main=a --sidecar=b -- x", "wrap: give one of --main=NAME and --sidecar=NAME".to_owned()),
+        (
+            "wrap --dir=/d --main=a --until=b -- x",
+            "wrap: --until, --restart-policy and --grace-seconds are for --sidecar=NAME only".to_owned(),
+        ),
+        (
+            "wrap --dir=/d --main=../a -- x",
+            "wrap: --main=../a: not the name of a container: small letters, digits and `-` only".to_owned(),
+        ),
+        (
+            "wrap --dir=/d --sidecar=s --restart-policy=Never -- x",
+            "wrap: --until=MAIN is missing: the main whose end ends s".to_owned(),
+        ),
+        (
+            "wrap --dir=/d --sidecar=s --until=a -- x",
+            "wrap: --restart-policy=Never or --restart-policy=OnFailure is missing".to_owned(),
+        ),
+        (
+            "wrap --dir=/d --sidecar=s --until=a --restart-policy=Always -- x",
+            "wrap: --restart-policy=Always: write Never or OnFailure: with Always a main never ends".to_owned(),
+        ),
+        (
+            "wrap --dir=/d --sidecar=s --grace-seconds=1.5 -- x",
+            "wrap: --grace-seconds=1.5: write a whole number of seconds: invalid digit found in string".to_owned(),
+        ),
+    ] {
+        assert_eq!(of(line), Err(told), "{line}");
+    }
+}

@@ -1,0 +1,51 @@
+//! `pillion-agent`: what happens inside one pod. For now that is one thing: a sidecar ends when the mains have ended.
+//!
+//! `cp` puts this program into a volume that all containers share, `wrap` is then the parent process of a main or of
+//! a sidecar. The program must run in images that hold nothing at all, as any user, with a read-only root: it is one
+//! static file, starts no shell, and writes only into the folder it is given. It knows no Kubernetes type, opens no
+//! port, and keeps no state but one small file per main.
+
+mod arguments;
+mod copy;
+mod sys;
+mod talk;
+mod wrap;
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use crate::arguments::Request;
+use crate::talk::tell;
+
+/// As everywhere in Pillion: the command line is wrong.
+const WRONG_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let request = match arguments::read(env::args_os().skip(1)) {
+        Ok(request) => request,
+        Err(error) => {
+            tell(format_args!("{error:#}"));
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    ExitCode::from(carry_out(request))
+}
+
+fn carry_out(request: Request) -> u8 {
+    match request {
+        Request::Version => {
+            // Nobody to tell is nothing to mend.
+            let _ = writeln!(io::stdout(), "pillion-agent {}", env!("CARGO_PKG_VERSION"));
+            0
+        }
+        Request::Copy { target } => match copy::copy_to(&target) {
+            Ok(()) => 0,
+            Err(error) => {
+                tell(format_args!("{error:#}"));
+                1
+            }
+        },
+        Request::Wrap(request) => wrap::wrap(&request),
+    }
+}

@@ -1,0 +1,110 @@
+//! The mains a sidecar outlives: have they permanently ended, and sleeping until they have.
+//!
+//! An end that is permanent stays so, hence they are waited for one after the other, in one thread.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+use crate::arguments::{RestartPolicy, Sidecar};
+use crate::talk::tell;
+
+use super::state_file::{self, MainState};
+
+/// How often to look where the kernel cannot wake us up.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The mains of one sidecar.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    dir: PathBuf,
+    mains: Vec<String>,
+    restart_policy: RestartPolicy,
+}
+
+impl Awaited {
+    pub(super) fn new(dir: &Path, sidecar: &Sidecar) -> Self {
+        Self { dir: dir.to_owned(), mains: sidecar.until.clone(), restart_policy: sidecar.restart_policy }
+    }
+
+    /// Whether all have permanently ended by now. One whose file cannot be read has not.
+    pub(super) fn have_ended(&self) -> bool {
+        self.mains.iter().all(|main| {
+            let state = state_file::look(&state_file::path(&self.dir, main));
+            state.is_ok_and(|state| self.is_permanent(state))
+        })
+    }
+
+    /// Sleeps until all have permanently ended.
+    pub(super) fn wait(&self) {
+        for main in &self.mains {
+            let path = state_file::path(&self.dir, main);
+            let mut has_told = false;
+            while let Err(error) = self.wait_for_one(&path) {
+                if !has_told {
+                    tell(format_args!("cannot read {}, will try every second: {error}", path.display()));
+                    has_told = true;
+                }
+                thread::sleep(LOOK_AGAIN);
+            }
+        }
+    }
+
+    fn wait_for_one(&self, path: &Path) -> io::Result<()> {
+        loop {
+            if self.is_permanent(state_file::look_when_ended(path)?) {
+                return Ok(());
+            }
+            // Not started yet, or to be started again: its wrapper will write to the file.
+            let changes = Changes::of(&self.dir);
+            // It may have started before we watched.
+            if state_file::look(path)? == MainState::Running {
+                continue;
+            }
+            changes.wait();
+        }
+    }
+
+    fn is_permanent(&self, state: MainState) -> bool {
+        match state {
+            MainState::NotSeen | MainState::Running => false,
+            MainState::Ended(code) => self.restart_policy.is_permanent(code),
+        }
+    }
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.mains.join(", "))
+    }
+}
+
+/// The next write in a folder. Held only while it is waited for: a node has few of them (128 for each user, over all
+/// pods), and a main that runs is waited for by its lock.
+struct Changes(Option<OwnedFd>);
+
+impl Changes {
+    fn of(dir: &Path) -> Self {
+        let watch = || {
+            let inotify = inotify::init(CreateFlags::CLOEXEC)?;
+            inotify::add_watch(&inotify, dir, WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::MOVED_TO)?;
+            Ok::<_, io::Error>(inotify)
+        };
+        Self(watch().ok())
+    }
+
+    fn wait(self) {
+        let mut buffer = [MaybeUninit::uninit(); 512];
+        // What happened is read from the file, not from the event.
+        let woken = self.0.is_some_and(|inotify| inotify::Reader::new(inotify, &mut buffer).next().is_ok());
+        if !woken {
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
