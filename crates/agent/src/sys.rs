@@ -23,50 +23,66 @@ pub(crate) struct Received {
 }
 
 /// Signals that no longer interrupt this process, but can be read.
-pub(crate) struct Signals(File);
+pub(crate) struct Signals {
+    descriptor: File,
+    /// What was blocked before.
+    before: SignalSet,
+}
+
+/// A bit for each signal, 1 in the lowest.
+pub(crate) type SignalSet = u64;
 
 /// Size of what the kernel writes for each signal (`struct signalfd_siginfo`).
 const RECORD: usize = 128;
 /// `si_code` of a signal that the kernel sent.
 const SI_KERNEL: i32 = 0x80;
 /// Size of a set of signals for the kernel.
-const SET_SIZE: usize = size_of::<u64>();
+const SET_SIZE: usize = size_of::<SignalSet>();
 
 impl Signals {
     /// Blocks these signals, from 1 to 64, in this thread and all it will start, and makes them readable.
     pub(crate) fn take(numbers: impl IntoIterator<Item = u8>) -> io::Result<Self> {
-        let set = numbers.into_iter().fold(0_u64, |set, number| set | 1 << (number - 1));
-        // SAFETY: the kernel reads one set of the size it is told, and is given no place to write the old one to. A
-        // blocked signal can break no promise of this process: no code here installs or relies on a handler.
-        let blocked = unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigprocmask,
-                libc::SIG_SETMASK,
-                ptr::from_ref(&set),
-                ptr::null_mut::<u64>(),
-                SET_SIZE,
-            )
-        };
-        if blocked != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let set = numbers.into_iter().fold(0, |set: SignalSet, number| set | 1 << (number - 1));
+        let before = block(set)?;
         // SAFETY: this is what the disposition is in nearly every process. Where it was inherited as ignored, the kernel
         // would take the codes of ended children away before anybody reads them.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        // SAFETY: as above, the kernel reads one set of the size it is told.
+        // SAFETY: the kernel reads one set of the size it is told.
         let made = unsafe { libc::syscall(libc::SYS_signalfd4, -1, ptr::from_ref(&set), SET_SIZE, libc::SFD_CLOEXEC) };
         let raw = i32::try_from(made).ok().filter(|raw| *raw >= 0).ok_or_else(io::Error::last_os_error)?;
         // SAFETY: the kernel has just given us this descriptor, and nobody else knows its number.
         let descriptor = unsafe { OwnedFd::from_raw_fd(raw) };
-        Ok(Self(File::from(descriptor)))
+        Ok(Self { descriptor: File::from(descriptor), before })
+    }
+
+    /// What was blocked before, and is to be in a child.
+    pub(crate) fn before(&self) -> SignalSet {
+        self.before
     }
 
     /// Waits for the next one.
     pub(crate) fn next(&mut self) -> Received {
         let mut record = [0; RECORD];
-        self.0.read_exact(&mut record).expect("the kernel has no reason to refuse whole records");
+        self.descriptor.read_exact(&mut record).expect("the kernel has no reason to refuse whole records");
         received(&record)
     }
+}
+
+/// Blocks these signals and no others in this thread; returns what was blocked before.
+fn block(set: SignalSet) -> io::Result<SignalSet> {
+    let mut before: SignalSet = 0;
+    // SAFETY: the kernel reads one set and writes one, both of the size it is told. A blocked signal can break no
+    // promise of this process: no code here installs or relies on a handler.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            ptr::from_ref(&set),
+            ptr::from_mut(&mut before),
+            SET_SIZE,
+        )
+    };
+    if failed == 0 { Ok(before) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Reads `ssi_signo` and `ssi_code`, the first and the third number of the record.
@@ -85,21 +101,23 @@ pub(crate) fn send(pid: Pid, number: u8) -> io::Result<()> {
     if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel kill the child when the thread that starts it ends. Where this process is PID 1 the kernel does so
-/// anyway; where a pod shares one process namespace a child would go on without us, and nobody would know of it.
-pub(crate) fn die_with_parent(command: &mut Command) {
+/// Gives a child the blocked signals of before, and has the kernel kill it when the thread that starts it ends. Where
+/// this process is PID 1 the kernel does so anyway; where a pod shares one process namespace a child would go on
+/// without us, and nobody would know of it.
+pub(crate) fn prepare_child(command: &mut Command, blocked: SignalSet) {
     let parent = rustix::process::getpid();
-    let ask = move || {
+    let prepare = move || {
+        block(blocked)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have ended before it was asked for. In a new process namespace it has no number here.
+        // The parent may have ended before that. One outside of the child's process namespace has no number.
         match getppid() {
             Some(now) if now != parent => Err(io::Error::from_raw_os_error(libc::ESRCH)),
             _ => Ok(()),
         }
     };
-    // SAFETY: between fork and exec it makes two system calls; it takes no lock and allocates nothing.
+    // SAFETY: between fork and exec it makes three system calls; it takes no lock and allocates nothing.
     unsafe {
-        command.pre_exec(ask);
+        command.pre_exec(prepare);
     }
 }
 

@@ -88,7 +88,7 @@ fn run(request: &Wrap, name: &str, signals: Signals, until: Option<(Awaited, Dur
     if !is_first {
         set_child_subreaper(Some(getpid())).context("cannot adopt orphans")?;
     }
-    let child = match child::start(&request.command) {
+    let child = match child::start(&request.command, signals.before()) {
         Ok(child) => child,
         Err(failure) => {
             tell(format_args!("cannot start {name}: {failure}"));

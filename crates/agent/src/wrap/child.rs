@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
-use crate::sys;
+use crate::sys::{self, SignalSet};
 
 /// As a shell says it.
 const NOT_FOUND: u8 = 127;
@@ -20,13 +20,12 @@ pub(super) struct StartFailure {
     error: io::Error,
 }
 
-/// Starts a command with our streams and environment, and with no signal blocked: the standard library unblocks all
-/// in a child.
-pub(super) fn start(command: &[OsString]) -> Result<Pid, StartFailure> {
+/// Starts a command with our streams and environment, and with these signals blocked.
+pub(super) fn start(command: &[OsString], blocked: SignalSet) -> Result<Pid, StartFailure> {
     let (program, arguments) = command.split_first().expect("the command line was read with a command");
     let mut child = Command::new(program);
     child.args(arguments);
-    sys::die_with_parent(&mut child);
+    sys::prepare_child(&mut child, blocked);
     let child = child.spawn().map_err(|error| StartFailure { program: program.clone(), error })?;
     Ok(Pid::from_raw(child.id().cast_signed()).expect("the number of a process is not zero"))
 }

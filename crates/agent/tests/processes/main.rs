@@ -1,0 +1,11 @@
+//! Runs the built program as a container runtime would, with real children and real signals, and looks at what the
+//! runtime would see: exit codes, output, and which processes are left.
+
+#![forbid(unsafe_code)]
+
+mod copying;
+mod endings;
+mod pod;
+mod processes_left;
+mod running;
+mod signals;
