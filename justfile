@@ -7,6 +7,8 @@ with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin 
 
 # Prefixes of e2e tests that run the manager from its image.
 with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?)?$'
+# And of those whose pods run the agent.
+with_agent_image := '^(finish.*)?$'
 
 # List the words.
 default:
@@ -62,9 +64,13 @@ fuzz TARGET SECONDS='60': (tools "fuzz")
         cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else if TARGET =~ "pod|review" { "e2e/fixtures" } else { "" } }} \
         -- -max_total_time={{ SECONDS }} -max_len=8192
 
-# Pack the test images and the manager's, which takes minutes where its code has changed.
-images FAMILIES='testapp manager': (tools "chart")
+# Pack the test images, the agent's, and the manager's, which takes minutes where its code has changed.
+images FAMILIES='testapp agent manager': (tools "chart")
     cargo xtask image {{ FAMILIES }}
+
+# Measure what the agent adds to a container that it wraps; fails above the promised figures. Half a minute.
+footprint: (tools "chart")
+    cargo xtask footprint
 
 # A real Kubernetes for you: `just bed up --node --fleet 100 --metrics`, `just bed status`, `just bed kubectl …`, `just bed down`.
 [positional-arguments, no-exit-message]
@@ -73,7 +79,7 @@ images FAMILIES='testapp manager': (tools "chart")
     cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
 
 # Tests on a real Kubernetes whose name starts with PREFIX. Modules ending in `_own_bed` start beds of their own and run first, alone.
-e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_image { "testapp manager" } else { "testapp" })
+e2e PREFIX='': (tools "gates" "bed" "chart") (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { " manager" } else { "" }))
     cargo build --quiet --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --example next_version --package pillion-cli --bin pillion
     {{ with_gates }} cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
         -E 'test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::/)'
@@ -82,7 +88,7 @@ e2e PREFIX='': (tools "gates" "bed" "chart") (images if PREFIX =~ with_manager_i
         -E 'test(/^{{ PREFIX }}/) & not test(/^[a-z0-9_]*_own_bed::/)'
 
 # Everything CI runs, the quick things first.
-ci: fmt-check lint tidy deny test e2e
+ci: fmt-check lint tidy deny test footprint e2e
 
 # The heavier suite, by hand: a rollout over 10,000 pods, canaries of 1,000.
 nightly:

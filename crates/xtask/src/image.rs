@@ -26,6 +26,8 @@ pub enum Family {
     Testapp,
     /// The manager, as the chart runs it.
     Manager,
+    /// The agent, as pods run it.
+    Agent,
 }
 
 /// A program to be put into images.
@@ -38,6 +40,10 @@ struct Program {
 
 const TESTAPP: Program = Program { package: "pillion-testapp", binary: "testapp", profile: "small" };
 const MANAGER: Program = Program { package: "pillion-manager", binary: "pillion-manager", profile: "server" };
+const AGENT: Program = Program { package: "pillion-agent", binary: "pillion-agent", profile: "small" };
+
+/// The agent is copied into every pod that asks for it: what it weighs is a promise.
+const AGENT_BYTES: usize = 4_000_000;
 
 /// The archive that was written.
 #[derive(Debug)]
@@ -62,10 +68,20 @@ pub fn build(workspace: &Workspace, family: Family, out: Option<&Path>) -> anyho
             let program = MANAGER.build(workspace)?;
             (out.join("manager.tar"), vec![manager_image(&program.into(), env!("CARGO_PKG_VERSION"))])
         }
+        Family::Agent => {
+            let program = AGENT.build(workspace)?;
+            hold_agent_size(program.len())?;
+            (out.join("agent.tar"), vec![agent_image(&program.into(), env!("CARGO_PKG_VERSION"))])
+        }
     };
     let archive = Archive::pack(&specs)?;
     archive.write(&path)?;
     Ok(Written { path, bytes: archive.bytes.len(), images: archive.images })
+}
+
+/// Builds the agent as its image has it, and returns where it is.
+pub fn build_agent(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    AGENT.compile(workspace)
 }
 
 /// The images of the test bed, all made of the one program.
@@ -91,23 +107,48 @@ pub fn testbed_images(program: &Arc<[u8]>) -> Vec<ImageSpec> {
     ]
 }
 
-/// The image of the manager: the program, and nothing else.
+/// The image of the manager.
 pub fn manager_image(program: &Arc<[u8]>, version: &str) -> ImageSpec {
+    image_of_one_program("manager", "pillion-manager", program, version)
+}
+
+/// The image of the agent.
+pub fn agent_image(program: &Arc<[u8]>, version: &str) -> ImageSpec {
+    image_of_one_program("agent", "pillion-agent", program, version)
+}
+
+/// The program, and nothing else.
+fn image_of_one_program(name: &str, binary: &str, program: &Arc<[u8]>, version: &str) -> ImageSpec {
+    let path = format!("/{binary}");
     ImageSpec {
-        reference: format!("registry.local/pillion/manager:{version}"),
-        files: vec![LayerFile::file("/pillion-manager", 0o755, Arc::clone(program))],
-        entrypoint: vec!["/pillion-manager".to_owned()],
+        reference: format!("registry.local/pillion/{name}:{version}"),
+        files: vec![LayerFile::file(&path, 0o755, Arc::clone(program))],
+        entrypoint: vec![path],
         env: BTreeMap::new(),
         user: USER.to_owned(),
         labels: BTreeMap::from([
-            ("org.opencontainers.image.title".to_owned(), "pillion-manager".to_owned()),
+            ("org.opencontainers.image.title".to_owned(), binary.to_owned()),
             ("org.opencontainers.image.version".to_owned(), version.to_owned()),
         ]),
     }
 }
 
+fn hold_agent_size(bytes: usize) -> anyhow::Result<()> {
+    ensure!(
+        bytes <= AGENT_BYTES,
+        "pillion-agent has {bytes} bytes, more than the promised {AGENT_BYTES}: find out what came in with \
+         \"cargo bloat\", and leave it out"
+    );
+    Ok(())
+}
+
 impl Program {
     fn build(&self, workspace: &Workspace) -> anyhow::Result<Vec<u8>> {
+        let path = self.compile(workspace)?;
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    fn compile(&self, workspace: &Workspace) -> anyhow::Result<PathBuf> {
         let Self { package, binary, profile } = self;
         let status = cargo()
             .args(["build", "--package", package, "--bin", binary, "--target", TARGET, "--profile", profile])
@@ -118,8 +159,7 @@ impl Program {
             status.success(),
             "{package} does not build for {TARGET}: see above; \"just tools chart\" brings musl-gcc"
         );
-        let path = self.path(&workspace.target_directory);
-        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+        Ok(self.path(&workspace.target_directory))
     }
 
     fn path(&self, target_directory: &Path) -> PathBuf {
@@ -172,6 +212,27 @@ mod tests {
         assert_eq!(spec.user, "65532:65532");
         let files: Vec<_> = spec.files.iter().map(|file| (file.path.as_str(), file.mode)).collect();
         assert_eq!(files, [("/pillion-manager", 0o755)]);
+    }
+
+    #[test]
+    fn the_agent_is_alone_in_its_image_and_not_root() {
+        let spec = agent_image(&Arc::from(*b"program"), "1.2.3");
+        assert_eq!(spec.reference, "registry.local/pillion/agent:1.2.3");
+        assert_eq!(spec.entrypoint, ["/pillion-agent"]);
+        assert_eq!(spec.user, "65532:65532");
+        let files: Vec<_> = spec.files.iter().map(|file| (file.path.as_str(), file.mode)).collect();
+        assert_eq!(files, [("/pillion-agent", 0o755)]);
+    }
+
+    #[test]
+    fn an_agent_that_weighs_too_much_gets_no_image() {
+        assert_eq!(hold_agent_size(4_000_000).map_err(|error| error.to_string()), Ok(()));
+        assert_eq!(
+            hold_agent_size(4_000_001).map_err(|error| error.to_string()),
+            Err("pillion-agent has 4000001 bytes, more than the promised 4000000: find out what came in with \
+                 \"cargo bloat\", and leave it out"
+                .to_owned())
+        );
     }
 
     #[test]

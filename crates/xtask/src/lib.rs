@@ -1,6 +1,7 @@
 //! Chores of this repository that need more than a shell line.
 //!
 //! - [`oci`] packs files into container images, byte for byte the same each time; [`image`] decides which ones.
+//! - [`footprint`] measures what the agent adds to a container.
 //! - [`codegen`] writes the committed files that follow from code.
 //! - [`mutants`] makes the code wrong, one place at a time, to see whether tests notice.
 //! - [`yaml`] is the one place where YAML is read and written.
@@ -13,6 +14,7 @@
 
 pub mod codegen;
 pub mod finding;
+pub mod footprint;
 pub mod image;
 pub mod mutants;
 pub mod oci;

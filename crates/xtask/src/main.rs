@@ -11,7 +11,7 @@ use xtask::finding::Finding;
 use xtask::image::{self, Family};
 use xtask::source_tree::SourceTree;
 use xtask::workspace::Workspace;
-use xtask::{codegen, mutants, tidy};
+use xtask::{codegen, footprint, mutants, tidy};
 
 /// Chores of this repository.
 #[derive(Parser)]
@@ -32,6 +32,8 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// Measure what the agent adds to a container it wraps; 1 if it is more than promised.
+    Footprint,
     /// Write the committed files that follow from code.
     Codegen {
         /// Only compare; 1 if a file is stale.
@@ -57,6 +59,14 @@ fn main() -> anyhow::Result<ExitCode> {
                 eprintln!("{}", image::build(&workspace, family, out.as_deref())?);
             }
             Ok(ExitCode::SUCCESS)
+        }
+        Chore::Footprint => {
+            let arms = footprint::measure(&workspace)?;
+            for arm in &arms {
+                eprintln!("footprint: {arm}");
+            }
+            let is_kept = arms.iter().all(|arm| arm.footprint.is_as_promised());
+            Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Codegen { check: true } => Ok(report(&codegen::check(&workspace)?)),
         Chore::Codegen { check: false } => {
