@@ -7,10 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 const USAGE: &str = "write `pillion-agent version`, `pillion-agent cp TARGET`, or `pillion-agent wrap --dir=DIR \
-    (--main=NAME | --sidecar=NAME --until=MAIN --restart-policy=Never|OnFailure) -- COMMAND`";
+    (--main=NAME | --sidecar=NAME (--until=MAIN | --watch-pod=MAIN) --restart-policy=Never|OnFailure) -- COMMAND`";
 
 /// As Kubernetes does where a pod says nothing.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+/// Where the webhook mounts the token.
+const DEFAULT_TOKEN_DIR: &str = "/pillion-finish-token";
 
 /// What is asked of the program.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,6 +51,10 @@ pub(crate) struct Sidecar {
     pub(crate) name: String,
     /// Mains that are wrapped too, and say in the shared folder how they are.
     pub(crate) until: Vec<String>,
+    /// Mains that are not wrapped, and are seen in the status of the pod.
+    pub(crate) watch_pod: Vec<String>,
+    /// The folder with what is needed to ask the API server for that.
+    pub(crate) token_dir: PathBuf,
     pub(crate) restart_policy: RestartPolicy,
     /// From the request to end until the kill.
     pub(crate) grace: Duration,
@@ -95,6 +102,8 @@ struct Flags {
     main: Option<String>,
     sidecar: Option<String>,
     until: Vec<String>,
+    watch_pod: Vec<String>,
+    token_dir: Option<PathBuf>,
     restart_policy: Option<RestartPolicy>,
     grace: Option<Duration>,
 }
@@ -127,6 +136,11 @@ impl Flags {
                 self.until.push(container(value)?);
                 Ok(())
             }
+            "--watch-pod" => {
+                self.watch_pod.push(container(value)?);
+                Ok(())
+            }
+            "--token-dir" => once(&mut self.token_dir, PathBuf::from(value)),
             "--restart-policy" => once(&mut self.restart_policy, restart_policy(value)?),
             "--grace-seconds" => {
                 let seconds = value.parse().context("write a whole number of seconds")?;
@@ -137,19 +151,33 @@ impl Flags {
     }
 
     fn complete(self, command: Vec<OsString>) -> anyhow::Result<Wrap> {
-        let Self { dir, main, sidecar, until, restart_policy, grace } = self;
-        let dir = dir.context("wrap: --dir=DIR is missing: the folder that the pod's containers share")?;
-        let role = match (main, sidecar) {
+        let dir = self.dir.context("wrap: --dir=DIR is missing: the folder that the pod's containers share")?;
+        let role = match (self.main, self.sidecar) {
             (Some(name), None) => {
-                let is_bare = until.is_empty() && restart_policy.is_none() && grace.is_none();
-                ensure!(is_bare, "wrap: --until, --restart-policy and --grace-seconds are for --sidecar=NAME only");
+                let is_bare = self.until.is_empty()
+                    && self.watch_pod.is_empty()
+                    && self.token_dir.is_none()
+                    && self.restart_policy.is_none()
+                    && self.grace.is_none();
+                ensure!(is_bare, "wrap: with --main=NAME there is no other flag than --dir=DIR");
                 Role::Main { name }
             }
             (None, Some(name)) => {
-                ensure!(!until.is_empty(), "wrap: --until=MAIN is missing: the main whose end ends {name}");
-                let restart_policy =
-                    restart_policy.context("wrap: --restart-policy=Never or --restart-policy=OnFailure is missing")?;
-                Role::Sidecar(Sidecar { name, until, restart_policy, grace: grace.unwrap_or(DEFAULT_GRACE) })
+                ensure!(
+                    !self.until.is_empty() || !self.watch_pod.is_empty(),
+                    "wrap: --until=MAIN or --watch-pod=MAIN is missing: the main whose end ends {name}"
+                );
+                let restart_policy = self
+                    .restart_policy
+                    .context("wrap: --restart-policy=Never or --restart-policy=OnFailure is missing")?;
+                Role::Sidecar(Sidecar {
+                    name,
+                    until: self.until,
+                    watch_pod: self.watch_pod,
+                    token_dir: self.token_dir.unwrap_or_else(|| DEFAULT_TOKEN_DIR.into()),
+                    restart_policy,
+                    grace: self.grace.unwrap_or(DEFAULT_GRACE),
+                })
             }
             _ => bail!("wrap: give one of --main=NAME and --sidecar=NAME"),
         };

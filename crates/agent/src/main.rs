@@ -5,6 +5,7 @@
 //! static file, starts no shell, and writes only into the folder it is given. It knows no Kubernetes type, opens no
 //! port, and keeps no state but one small file per main.
 
+mod api_server;
 mod arguments;
 mod copy;
 mod sys;

@@ -14,6 +14,7 @@ mod awaited;
 mod child;
 mod course;
 mod leftovers;
+mod pod_status;
 mod state_file;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -32,6 +32,8 @@ fn the_lines_the_webhook_writes_are_read() {
             role: Role::Sidecar(Sidecar {
                 name: "log-2".to_owned(),
                 until: vec!["a".to_owned(), "b".to_owned()],
+                watch_pod: vec![],
+                token_dir: "/pillion-finish-token".into(),
                 restart_policy: RestartPolicy::OnFailure,
                 grace: Duration::from_secs(7),
             }),
@@ -48,6 +50,17 @@ fn the_grace_is_half_a_minute_unless_said() {
         panic!("a sidecar was asked for");
     };
     assert_eq!((sidecar.grace, sidecar.restart_policy), (Duration::from_secs(30), RestartPolicy::Never));
+}
+
+#[test]
+fn mains_without_a_wrapper_are_watched() {
+    let Ok(Request::Wrap(Wrap { role: Role::Sidecar(sidecar), .. })) =
+        of("wrap --dir=/d --sidecar=log --watch-pod=a --watch-pod=b --token-dir=/t --restart-policy=Never -- log")
+    else {
+        panic!("a sidecar was asked for");
+    };
+    assert_eq!((sidecar.until.len(), sidecar.watch_pod), (0, vec!["a".to_owned(), "b".to_owned()]));
+    assert_eq!(sidecar.token_dir, PathBuf::from("/t"));
 }
 
 #[test]
@@ -80,7 +93,7 @@ fn each_mistake_is_named_with_the_way_out() {
         ("wrap --dir=/d --main=a --sidecar=b -- x", "wrap: give one of --main=NAME and --sidecar=NAME".to_owned()),
         (
             "wrap --dir=/d --main=a --until=b -- x",
-            "wrap: --until, --restart-policy and --grace-seconds are for --sidecar=NAME only".to_owned(),
+            "wrap: with --main=NAME there is no other flag than --dir=DIR".to_owned(),
         ),
         (
             "wrap --dir=/d --main=../a -- x",
@@ -88,7 +101,7 @@ fn each_mistake_is_named_with_the_way_out() {
         ),
         (
             "wrap --dir=/d --sidecar=s --restart-policy=Never -- x",
-            "wrap: --until=MAIN is missing: the main whose end ends s".to_owned(),
+            "wrap: --until=MAIN or --watch-pod=MAIN is missing: the main whose end ends s".to_owned(),
         ),
         (
             "wrap --dir=/d --sidecar=s --until=a -- x",

@@ -1,6 +1,7 @@
 //! The mains a sidecar outlives: have they permanently ended, and sleeping until they have.
 //!
-//! An end that is permanent stays so, hence they are waited for one after the other, in one thread.
+//! An end that is permanent stays so, hence they are waited for one after the other, in one thread. Those in the shared
+//! folder come first: while one of them runs, the API server is not asked for the others.
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use crate::arguments::{RestartPolicy, Sidecar};
 use crate::talk::tell;
 
+use super::pod_status::PodStatus;
 use super::state_file::{self, MainState};
 
 /// How often to look where the kernel cannot wake us up.
@@ -24,21 +26,33 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Awaited {
     dir: PathBuf,
+    /// Those that are wrapped.
     mains: Vec<String>,
     restart_policy: RestartPolicy,
+    not_wrapped: PodStatus,
 }
 
 impl Awaited {
     pub(super) fn new(dir: &Path, sidecar: &Sidecar) -> Self {
-        Self { dir: dir.to_owned(), mains: sidecar.until.clone(), restart_policy: sidecar.restart_policy }
+        Self {
+            dir: dir.to_owned(),
+            mains: sidecar.until.clone(),
+            restart_policy: sidecar.restart_policy,
+            not_wrapped: PodStatus {
+                mains: sidecar.watch_pod.clone(),
+                restart_policy: sidecar.restart_policy,
+                token_dir: sidecar.token_dir.clone(),
+            },
+        }
     }
 
     /// Whether all have permanently ended by now. One whose file cannot be read has not.
     pub(super) fn have_ended(&self) -> bool {
-        self.mains.iter().all(|main| {
+        let wrapped_have = self.mains.iter().all(|main| {
             let state = state_file::look(&state_file::path(&self.dir, main));
             state.is_ok_and(|state| self.is_permanent(state))
-        })
+        });
+        wrapped_have && self.not_wrapped.have_ended()
     }
 
     /// Sleeps until all have permanently ended.
@@ -54,6 +68,7 @@ impl Awaited {
                 thread::sleep(LOOK_AGAIN);
             }
         }
+        self.not_wrapped.wait();
     }
 
     fn wait_for_one(&self, path: &Path) -> io::Result<()> {
@@ -81,7 +96,8 @@ impl Awaited {
 
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.mains.join(", "))
+        let names: Vec<&str> = self.mains.iter().chain(&self.not_wrapped.mains).map(String::as_str).collect();
+        f.write_str(&names.join(", "))
     }
 }
 

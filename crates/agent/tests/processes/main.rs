@@ -9,3 +9,4 @@ mod pod;
 mod processes_left;
 mod running;
 mod signals;
+mod watched_pod;

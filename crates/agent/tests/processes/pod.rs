@@ -11,7 +11,7 @@ use crate::running::{Running, agent, wait_until};
 
 pub(crate) struct Pod {
     dir: tempfile::TempDir,
-    restart_policy: &'static str,
+    pub(crate) restart_policy: &'static str,
 }
 
 impl Pod {
