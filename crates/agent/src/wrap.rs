@@ -40,7 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What other threads wake up the loop with.
 enum News {
     Signal(Received),
-    MainsEnded,
+    /// All of these.
+    MainsEnded(String),
 }
 
 /// Runs the command to its end, and returns the code to exit with.
@@ -104,11 +105,9 @@ fn run(request: &Wrap, name: &str, signals: Signals, until: Option<(Awaited, Dur
     })?;
     let grace = until.as_ref().map_or(Duration::ZERO, |(_, grace)| *grace);
     if let Some((awaited, _)) = until {
-        let name = name.to_owned();
         spawn("mains", move || {
             awaited.wait();
-            tell(format_args!("all of {awaited} ended: {name} is to end within {} s", grace.as_secs()));
-            let _ = news_tx.send(News::MainsEnded);
+            let _ = news_tx.send(News::MainsEnded(awaited.to_string()));
         })?;
     }
     let code = follow(child, name, grace, &news_rx);
@@ -132,16 +131,20 @@ fn follow(child: Pid, name: &str, grace: Duration, news_rx: &Receiver<News>) -> 
     let mut course = Course::default();
     let mut kill_at = None;
     loop {
+        let mut message = None;
         let event = match next_news(news_rx, kill_at) {
             Some(News::Signal(received)) if i32::from(received.number) == libc::SIGCHLD => match child::reap(child) {
                 Some(code) => Event::ChildEnded(code),
                 None => continue,
             },
             Some(News::Signal(received)) => Event::Signal(received),
-            Some(News::MainsEnded) => Event::MainsEnded,
+            Some(News::MainsEnded(mains)) => {
+                message = Some(format!("all of {mains} ended: {name} is to end within {} s", grace.as_secs()));
+                Event::MainsEnded
+            }
             None => {
                 kill_at = None;
-                tell(format_args!("{name} did not end within {} s: it is killed", grace.as_secs()));
+                message = Some(format!("{name} did not end within {} s: it is killed", grace.as_secs()));
                 Event::GraceOver
             }
         };
@@ -156,6 +159,10 @@ fn follow(child: Pid, name: &str, grace: Duration, news_rx: &Receiver<News>) -> 
                 Action::StartGrace => kill_at = Instant::now().checked_add(grace),
                 Action::Exit(code) => return code,
             }
+        }
+        // After the deed: a log that nobody reads must not hold it up.
+        if let Some(message) = message {
+            tell(format_args!("{message}"));
         }
     }
 }

@@ -60,7 +60,7 @@ impl Awaited {
         for main in &self.mains {
             let path = state_file::path(&self.dir, main);
             let mut has_told = false;
-            while let Err(error) = self.wait_for_one(&path) {
+            while let Err(error) = self.wait_for_one(&path, || Changes::of(&self.dir)) {
                 if !has_told {
                     tell(format_args!("cannot read {}, will try every second: {error}", path.display()));
                     has_told = true;
@@ -71,18 +71,19 @@ impl Awaited {
         self.not_wrapped.wait();
     }
 
-    fn wait_for_one(&self, path: &Path) -> io::Result<()> {
+    fn wait_for_one(&self, path: &Path, watch: impl Fn() -> Changes) -> io::Result<()> {
         loop {
-            if self.is_permanent(state_file::look_when_ended(path)?) {
-                return Ok(());
+            // Before the look: what happens in between wakes us up.
+            let changes = watch();
+            match state_file::look(path)? {
+                MainState::Running => {
+                    drop(changes);
+                    state_file::wait_for_lock(path)?;
+                }
+                state if self.is_permanent(state) => return Ok(()),
+                // To be started, or started again: its wrapper will write to the file.
+                _ => changes.wait(),
             }
-            // Not started yet, or to be started again: its wrapper will write to the file.
-            let changes = Changes::of(&self.dir);
-            // It may have started before we watched.
-            if state_file::look(path)? == MainState::Running {
-                continue;
-            }
-            changes.wait();
         }
     }
 
@@ -122,5 +123,51 @@ impl Changes {
         if !woken {
             thread::sleep(LOOK_AGAIN);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::wrap::state_file::StateFile;
+
+    /// Waits for `app`, which starts and ends just before or just after the watch begins.
+    fn wait_for_a_short_life(before: bool) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = state_file::path(dir.path(), "app");
+        let awaited = Awaited {
+            dir: dir.path().to_owned(),
+            mains: vec!["app".to_owned()],
+            restart_policy: RestartPolicy::Never,
+            not_wrapped: PodStatus { mains: vec![], restart_policy: RestartPolicy::Never, token_dir: PathBuf::new() },
+        };
+        let (done_tx, done_rx) = channel();
+        thread::spawn(move || {
+            let is_to_live = Cell::new(true);
+            let live = || {
+                if is_to_live.take() {
+                    StateFile::claim(&path).unwrap().write_code(1).unwrap();
+                }
+            };
+            let waited = awaited.wait_for_one(&path, || {
+                if before {
+                    live();
+                }
+                let changes = Changes::of(&awaited.dir);
+                live();
+                changes
+            });
+            done_tx.send(waited.is_ok()).unwrap();
+        });
+        assert_eq!(done_rx.recv_timeout(Duration::from_secs(20)), Ok(true), "before the watch: {before}");
+    }
+
+    #[test]
+    fn a_main_that_lives_while_we_begin_to_watch_is_not_missed() {
+        wait_for_a_short_life(true);
+        wait_for_a_short_life(false);
     }
 }

@@ -89,17 +89,18 @@ impl PodStatus {
         if self.mains.is_empty() {
             return;
         }
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut has_told) = (FIRST_PAUSE, false);
         loop {
             let mut has_seen = false;
             let outcome = self.follow(&mut has_seen);
             if has_seen {
-                pause = FIRST_PAUSE;
+                (pause, has_told) = (FIRST_PAUSE, false);
             }
             match outcome {
                 Ok(true) => return,
-                Err(error) if pause == FIRST_PAUSE => {
+                Err(error) if !has_told => {
                     tell(format_args!("cannot watch the pod, will try again: {error:#}"));
+                    has_told = true;
                 }
                 // The API server ends every watch after a while; and what has been said is not said again.
                 _ => {}

@@ -67,26 +67,24 @@ impl StateFile {
 
 /// How a main is now.
 pub(super) fn look(path: &Path) -> io::Result<MainState> {
-    read(path, FlockOperation::NonBlockingLockShared)
-}
-
-/// How a main is, but not while it runs: sleeps until then.
-pub(super) fn look_when_ended(path: &Path) -> io::Result<MainState> {
-    read(path, FlockOperation::LockShared)
-}
-
-fn read(path: &Path, lock: FlockOperation) -> io::Result<MainState> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(MainState::NotSeen),
         opened => opened?,
     };
-    match flock(&file, lock) {
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => return Ok(MainState::Running),
         locked => locked?,
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(parse(&text))
+}
+
+/// Sleeps while a main runs.
+pub(super) fn wait_for_lock(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    flock(&file, FlockOperation::LockShared)?;
+    Ok(())
 }
 
 /// What the text of a file without its lock means.
@@ -121,7 +119,8 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "3\n");
         assert_eq!(look(&path).unwrap(), MainState::Running);
         drop(state);
-        assert_eq!((look(&path).unwrap(), look_when_ended(&path).unwrap()), (MainState::Ended(3), MainState::Ended(3)));
+        wait_for_lock(&path).unwrap();
+        assert_eq!(look(&path).unwrap(), MainState::Ended(3));
 
         // Restarted, then killed: the first code no longer counts.
         drop(StateFile::claim(&path).unwrap());

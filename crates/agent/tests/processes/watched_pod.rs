@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustix::process::Signal;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -82,12 +83,14 @@ impl ApiServer {
 
     /// A sidecar of the unwrapped main `app`.
     fn sidecar(&self, pod: &Pod, script: &str) -> Command {
-        let flags = [
-            "--sidecar=side".to_owned(),
-            "--watch-pod=app".to_owned(),
-            format!("--token-dir={}", self.token_dir.path().display()),
-            format!("--restart-policy={}", pod.restart_policy),
-        ];
+        self.sidecar_of(pod, &["--watch-pod=app"], script)
+    }
+
+    fn sidecar_of(&self, pod: &Pod, mains: &[&str], script: &str) -> Command {
+        let mut flags = vec!["--sidecar=side".to_owned()];
+        flags.extend(mains.iter().copied().map(str::to_owned));
+        flags.push(format!("--token-dir={}", self.token_dir.path().display()));
+        flags.push(format!("--restart-policy={}", pod.restart_policy));
         let mut sidecar = pod.wrapped(&flags, &["/bin/sh", "-c", script]);
         sidecar.env("POD_NAME", "job-x").env("KUBERNETES_SERVICE_HOST", "127.0.0.1");
         sidecar.env("KUBERNETES_SERVICE_PORT", self.port.to_string());
@@ -182,8 +185,12 @@ fn the_watch_goes_on_after_every_fault_with_the_token_of_the_day() {
     fs::write(server.token_dir.path().join("token"), "second\n").unwrap();
     // A failure is no end here, nor is the end of a watch.
     server.will(Answer::Ended(vec![RUNNING, FAILED, EXPIRED]));
+    // A fault after a good watch is told again, once.
+    server.will(Answer::Status("500 Internal Server Error"));
+    server.will(Answer::Status("500 Internal Server Error"));
     server.will(Answer::Ended(vec![FAILED, RUNNING, SUCCEEDED]));
     assert!(server.request().contains("Authorization: Bearer second\r\n"));
+    assert_eq!(side.told(), "pillion-agent: cannot watch the pod, will try again: the API server answers 500");
     let ended = side.end();
     assert_eq!((ended.code, ended.out.as_str(), ended.told.as_str()), (Some(0), "term\n", STOP));
 }
@@ -232,19 +239,14 @@ fn a_server_of_another_authority_gets_no_token() {
 fn wrapped_mains_are_waited_for_before_the_api_server_is_asked() {
     let server = ApiServer::start();
     let pod = Pod::never();
-    let mut command = server.sidecar(&pod, UNTIL_TERM);
     let main = pod.running_main("wrapped");
-    let flags: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-    let mut both = Command::new(command.get_program());
-    both.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    both.args(&flags[..2]).arg("--until=wrapped").args(&flags[2..]);
-    command = both;
-    let side = Running::start(&mut command);
+    let mut side = server.sidecar_of(&pod, &["--until=wrapped", "--watch-pod=app"], UNTIL_TERM);
+    let side = Running::start(&mut side);
     assert_eq!(side.line(), "started");
     pod.wait_until_awaited("wrapped");
     assert!(server.request_rx.try_recv().is_err());
     server.will(Answer::Ended(vec![FAILED]));
-    main.signal(rustix::process::Signal::TERM);
+    main.signal(Signal::TERM);
     let told = "pillion-agent: all of wrapped, app ended: side is to end within 30 s\n";
     let ended = side.end();
     assert_eq!((ended.code, ended.told.as_str()), (Some(0), told));
