@@ -11,6 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
+use std::thread;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
@@ -43,6 +44,9 @@ impl Signals {
     /// Blocks these signals, from 1 to 64, in this thread and all it will start, and makes them readable.
     pub(crate) fn take(numbers: impl IntoIterator<Item = u8>) -> io::Result<Self> {
         let set = numbers.into_iter().fold(0, |set: SignalSet, number| set | 1 << (number - 1));
+        // With the first thread of a process musl unblocks the signals it keeps for itself, the first real-time signal
+        // of other C libraries among them. That is to be over before we block them.
+        thread::Builder::new().spawn(|| {})?.join().map_err(|_| io::Error::other("a thread panicked"))?;
         let before = block(set)?;
         // SAFETY: this is what the disposition is in nearly every process. Where it was inherited as ignored, the kernel
         // would take the codes of ended children away before anybody reads them.

@@ -141,7 +141,7 @@ mod tests {
     fn what_a_text_without_a_lock_means() {
         for (text, state) in [
             ("", MainState::NotSeen),
-            ("runn", MainState::NotSeen),
+            ("13", MainState::NotSeen),
             ("running\n", MainState::Ended(137)),
             ("0\n", MainState::Ended(0)),
             ("143\n", MainState::Ended(143)),

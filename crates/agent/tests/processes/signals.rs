@@ -60,13 +60,25 @@ fn the_program_has_the_signals_the_environment_and_the_files_it_would_have_alone
     let script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd; pwd; umask; env | sort";
     let seen_by = |mut command: Command| {
         command.env_clear().envs([("PATH", "/usr/bin:/bin"), ("COLOUR", "blue")]).current_dir(pod.path(""));
-        run_to_end(&mut command)
+        let ended = run_to_end(&mut command);
+        Ended { out: ended.out.lines().map(without_internal_signals).collect(), ..ended }
     };
     let mut alone = Command::new("/bin/sh");
     alone.args(["-c", script]);
     let alone = seen_by(alone);
-    assert!(alone.out.contains("SigBlk:\t0000000000000000"), "{}", alone.out);
+    assert!(alone.out.starts_with("SigBlk 0\nSigIgn 0\n"), "{}", alone.out);
     assert_eq!(seen_by(pod.main("app", script)), alone);
+}
+
+/// Without the two signals that the C library of the test keeps for itself, and hands on as it likes.
+fn without_internal_signals(line: &str) -> String {
+    match line.split_once(":\t") {
+        Some((key, mask)) => {
+            let mask = u64::from_str_radix(mask, 16).expect("the kernel tells a mask");
+            format!("{key} {:x}\n", mask & !(0b11 << 31))
+        }
+        None => format!("{line}\n"),
+    }
 }
 
 #[test]
