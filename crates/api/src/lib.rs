@@ -24,6 +24,7 @@ mod advice;
 mod clash;
 mod container;
 mod crd;
+mod finish;
 mod injection;
 mod injection_ledger;
 mod meaning;
@@ -49,12 +50,13 @@ pub use container::{
     SourceContainerNameFrom, TransferEnv, UpgradeStrategy, Volume,
 };
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
+pub use finish::{FinishMode, FinishStrategy, FinishWatch};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
 pub use injection_ledger::{InjectionLedger, InjectionLedgerSpec, injection_ledger_crd};
 pub use meaning::{
-    AnnotationPatch, AppMount, ComputedResources, HealthGate, Injection, Meaning, NAMESPACE_NAME_LABEL, NamedVolume,
-    Namespaces, Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind, Template,
-    Transfer, TransferSource, Update,
+    AnnotationPatch, AppMount, ComputedResources, Finish, HealthGate, Injection, Meaning, NAMESPACE_NAME_LABEL,
+    NamedVolume, Namespaces, Pin, Placement, PodCount, PodField, Priority, RevisionReference, Sidecar, SidecarKind,
+    Template, Transfer, TransferSource, Update,
 };
 pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
 pub use pod_revisions::{PodRevision, PodRevisions, REVISIONS};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use pillion_expr::{Field, Mode, NamePattern, Program};
 use serde_json::{Map, Value};
 
+use crate::finish::{FinishMode, FinishWatch};
 use crate::injection::{Proportion, RevisionPolicy};
 use crate::pod_changes::PatchPolicy;
 use crate::selector::Selector;
@@ -35,6 +36,8 @@ pub struct Meaning {
     pub failure_policy: FailurePolicy,
     /// Whether pods are changed at all.
     pub mode: SetMode,
+    /// How its containers that end with the others are ended.
+    pub finish: Finish,
     /// Whether a pod may leave the set out.
     pub allow_opt_out: bool,
     /// Which revision new pods get.
@@ -43,6 +46,15 @@ pub struct Meaning {
     pub update: Update,
     /// How many old revisions are kept; at least one.
     pub revision_history_limit: u32,
+}
+
+/// How containers that end with the others are ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finish {
+    /// By whom.
+    pub mode: FinishMode,
+    /// How our agent learns that the others have ended.
+    pub watch: FinishWatch,
 }
 
 /// Which namespaces are meant.

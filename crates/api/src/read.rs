@@ -1,5 +1,6 @@
 //! From the stored object to what it means, with everything that is wrong with it.
 
+mod finish;
 mod metadata;
 mod policy;
 mod strategy;
@@ -10,7 +11,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::container::Volume;
-use crate::meaning::{Meaning, Namespaces, Template};
+use crate::meaning::{Finish, Meaning, Namespaces, Template};
 use crate::names::NEVER_REVIEWED;
 use crate::problem::{FieldPath, Problem};
 use crate::sidecar_set::SidecarSet;
@@ -119,6 +120,12 @@ impl Reader {
             );
         }
         let template = self.template(spec, &path);
+        let finish = spec.finish.as_ref();
+        let finish = Finish {
+            mode: finish.and_then(|finish| finish.mode).unwrap_or_default(),
+            watch: finish.and_then(|finish| finish.watch).unwrap_or_default(),
+        };
+        self.finish(spec, finish, &path.field("containers"));
         let update = self.update(spec.update_strategy.as_ref(), &path.field("updateStrategy"));
         let labels = set.metadata.labels.as_ref();
         let name = set.metadata.name.clone().unwrap_or_default();
@@ -131,6 +138,7 @@ impl Reader {
             template,
             failure_policy: spec.failure_policy.unwrap_or_default(),
             mode: spec.mode.unwrap_or_default(),
+            finish,
             allow_opt_out: spec.allow_opt_out.unwrap_or_default(),
             injection: strategy::injection(spec.inject_strategy.as_ref(), spec.injection_strategy.as_ref()),
             update: update?,

@@ -159,6 +159,9 @@ reasons! {
     SidecarMarkOnPlainInit "PL126" "A plain init container is marked as a sidecar."
         cause "A plain init container ends before the others start; there is nothing to end with."
         cure "Remove `sidecar`, or give the init container restartPolicy Always.";
+    SidecarRestartPolicy "PL127" "A container marked as a sidecar has restart rules of its own."
+        cause "A marked container runs until all others have ended, so it can have no restartPolicy but Always, and no restartPolicyRules."
+        cure "Remove the restartPolicy or the restartPolicyRules, or remove `sidecar`.";
     PossiblyNegative "PL151" "An expression is negative for some pods."
         cause "For the amounts the message names the result is below zero; such pods are refused."
         cure "Give it a floor, such as max(…, 10m), unless no pod has such an amount.";
@@ -189,6 +192,9 @@ reasons! {
     MayClashWithSet "PL160" "Two sets may give one pod different things of the same name."
         cause "Some pod can match both sets. The set first in the order of names is applied, the other is refused (PL313)."
         cure "Rename what the message names in one of the sets, or make their selectors exclude each other.";
+    WrapWithoutCommand "PL161" "A sidecar that the agent is to run has no command."
+        cause "In mode Wrap the agent runs the container's command, and what an image runs by itself is not known at admission. Its pods are refused unless they choose mode Native."
+        cure "Give the container the entrypoint of its image as command, or set finish.mode to Native.";
 
     Injected "PL201" "The set was applied to the pod."
         cause "Its selectors matched and nothing stood against it."
@@ -229,6 +235,15 @@ reasons! {
     CreatedUnseen "PL213" "The pod was created while the webhook could not be reached."
         cause "The registration fails open unless the namespace is labelled pillion.dev/injection: required."
         cure "Create the pod again; `pillion check` says whether the webhook is well.";
+    EndsAsNative "PL214" "The sidecar is a native one, which the node ends after all others."
+        cause "It is marked as a sidecar, and became an init container with restartPolicy Always, or was one."
+        cure "Nothing to do. The others wait until it has started.";
+    EndsByAgent "PL215" "The sidecar is ended by the agent when all others have ended."
+        cause "It is marked as a sidecar with mode Wrap, and the agent in the pod runs its command."
+        cure "Nothing to do.";
+    EndsNever "PL216" "The sidecar is left as it is, because the pod never ends by itself."
+        cause "It is marked as a sidecar with mode Wrap, and the pod has restartPolicy Always."
+        cure "Nothing to do; in a pod that ends, set restartPolicy to Never or OnFailure.";
 
     NegativeResult "PL301" "A computed amount is negative."
         cause "The expression gives less than zero for the pod's containers; the message shows the arithmetic."
@@ -281,6 +296,30 @@ reasons! {
     VolumeMissing "PL317" "A volume that a sidecar mounts is nowhere."
         cause "The set does not have the volume, and neither does the pod; the API server would refuse the pod."
         cure "Add the volume to spec.volumes of the set, or to the pod.";
+    UnknownSidecar "PL318" "The pod names a sidecar that it does not have."
+        cause "The annotation pillion.dev/sidecars names a container that is not there, or is a plain init container."
+        cure "Correct the annotation on the pod's template; the message lists the containers.";
+    OnlySidecars "PL319" "All containers of the pod are sidecars."
+        cause "Sidecars end when all others have ended, so one container must be no sidecar."
+        cure "Leave the mark off the container that does the work.";
+    OwnRestartRules "PL320" "A container has restart rules of its own, which do not go with how sidecars are ended."
+        cause "Its restartPolicy or restartPolicyRules say when it starts again, and so does the way sidecars are ended."
+        cure "Remove them from the container the message names, or its mark.";
+    OwnerNamesContainers "PL321" "The owner of the pod updates the sidecar by its place in the pod."
+        cause "A CloneSet changes images of its running pods among containers, and would not find one that became an init container."
+        cure "Write it as an init container with restartPolicy Always in the CloneSet itself.";
+    CommandMissing "PL322" "The agent cannot run a container that has no command."
+        cause "In mode Wrap the agent runs the command of sidecars and of the others; what an image runs by itself is not known at admission."
+        cure "Give the container the entrypoint of its image as command, as the message shows, or use mode Native.";
+    AgentNotSet "PL323" "The installation has no image of the agent."
+        cause "Mode Wrap copies the agent into the pod, and the manager was started without --agent-image."
+        cure "Set agent.image in the chart's values, or use mode Native.";
+    FinishClash "PL324" "What the agent needs in the pod is taken."
+        cause "A container, volume, mount or variable of the pod has the name or place of one the agent needs."
+        cure "Rename the one the message names, or use mode Native.";
+    UnknownFinish "PL325" "The pod asks for a way to end sidecars that does not exist."
+        cause "The annotation pillion.dev/finish-mode or pillion.dev/finish-watch has an unknown value."
+        cure "Write one of the words the message names.";
     LowersPodSecurity "PL351" "What the set adds lowers the pod's Pod Security level."
         cause "An added container or volume asks for more than the restricted or baseline profile allows."
         cure "Tighten the container's securityContext, or accept it knowingly.";
@@ -293,6 +332,12 @@ reasons! {
     LedgerUnavailable "PL354" "The pod got the pinned revision because the proportion could not be counted."
         cause "The ledger of the set was not there yet, or could not be written within half a second."
         cure "Nothing to do where it is rare; else see that a controller leads and that the API server answers.";
+    MarkImageIgnored "PL355" "The image of a mark of OpenKruise is not used."
+        cause "The container has the variable KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE. It is ended as any sidecar, and keeps its image."
+        cure "Nothing to do; the variable may be removed.";
+    FinishSwitchedOff "PL356" "The sidecar will not end with the others, because finishing is switched off."
+        cause "The container has sidecar: true, and the feature gate SidecarFinish is off."
+        cure "Start the manager with --feature-gates=SidecarFinish=true (featureGates in the chart's values).";
 
     UpToDate "PL401" "All pods have the newest revision."
         cause "Nothing is left to be updated."

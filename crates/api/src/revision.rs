@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 /// The fields of a set that a revision covers: exactly what decides what a pod gets.
+///
+/// Whether a container is marked as a sidecar is a field of the container, and covered with it. How it is ended then
+/// (`finish`) is not: it is a strategy, which pods may choose otherwise, and every name there is would change with one more
+/// field here, as each of them is hashed whether or not it was written.
 pub const FIELDS: [&str; 9] = [
     "appVolumeMounts",
     "containers",
@@ -189,6 +193,7 @@ mod tests {
             with("failurePolicy", json!("Ignore")),
             with("mode", json!("Observe")),
             with("allowOptOut", json!(true)),
+            with("finish", json!({"mode": "Wrap", "watch": "Pod"})),
             with("revisionHistoryLimit", json!(3)),
             with("volumes", json!([])),
             with("labels", json!({})),

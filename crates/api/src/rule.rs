@@ -192,6 +192,17 @@ pub(crate) const RULES: &[Rule] = &[
         help: "give it restartPolicy: Always, or remove sidecar",
     },
     Rule {
+        reason: Reason::SidecarRestartPolicy,
+        at: "spec.containers[]",
+        fields: &["restartPolicy", "sidecar"],
+        cel: "!has(self.sidecar) || !self.sidecar || !has(self.restartPolicy) || self.restartPolicy == 'Always'",
+        holds: |it| {
+            it.get("sidecar") != Some(&Value::Bool(true)) || matches!(judge::text(it, "restartPolicy"), "" | "Always")
+        },
+        message: Message::Fixed("a sidecar runs until all others have ended and can only have restartPolicy: Always"),
+        help: "remove restartPolicy or sidecar",
+    },
+    Rule {
         reason: Reason::BothSpellings,
         at: POLICY,
         fields: &["targetContainerMode", "targetContainersMode"],

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::container::{SidecarContainer, Volume};
+use crate::finish::FinishStrategy;
 use crate::injection::{InjectStrategy, InjectionStrategy};
 use crate::pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata};
 use crate::selector::LabelSelector;
@@ -96,6 +97,10 @@ pub struct SidecarSetSpec {
     /// Whether the set changes pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<SetMode>,
+    /// How containers marked with sidecar: true are ended when all others have ended for good. Pods that are created later
+    /// follow a change; it makes no revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishStrategy>,
     /// Lets a pod leave this set out by naming it in its annotation pillion.dev/skip. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_opt_out: Option<bool>,

@@ -94,6 +94,7 @@ impl Draw<'_> {
             ("appVolumeMounts", self.maybe(25, |draw| draw.app_mounts(&volumes)).flatten()),
             ("failurePolicy", self.maybe(50, |draw| json!(draw.random.one_of(&["Fail", "Ignore"])))),
             ("mode", self.maybe(30, |draw| json!(draw.random.one_of(&["Inject", "Inject", "Observe"])))),
+            ("finish", self.maybe(30, Self::finish)),
             ("allowOptOut", self.maybe(50, |draw| draw.random.chance(70).into())),
             ("updateStrategy", self.maybe(25, Self::update_strategy)),
             ("revisionHistoryLimit", self.maybe(10, |draw| json!(draw.random.below(20)))),
@@ -111,6 +112,14 @@ impl Draw<'_> {
             15..=34 => object([given("namespaceSelector", self.namespace_selector())]),
             _ => Map::new(),
         }
+    }
+
+    fn finish(&mut self) -> Value {
+        object([
+            ("mode", self.maybe(80, |draw| json!(draw.random.one_of(&["Native", "Wrap", "Wrap"])))),
+            ("watch", self.maybe(50, |draw| json!(draw.random.one_of(&["Locks", "Pod"])))),
+        ])
+        .into()
     }
 
     fn set_secrets(&mut self) -> Value {

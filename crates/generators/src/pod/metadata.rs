@@ -73,6 +73,19 @@ impl Draw<'_> {
             let comma = self.random.one_of(&[",", ", "]);
             put("pillion.dev/skip", &self.random.some_of(&pool::SETS, count).join(comma));
         }
+        if self.random.chance(15) {
+            let count = 1 + self.random.up_to(1);
+            // All of them, or one that is not there, is a mistake that people make.
+            let mut marked = self.random.some_of(&names.containers, count);
+            marked.extend(self.maybe(5, |draw| draw.random.one_of(&pool::CONTAINERS)));
+            put("pillion.dev/sidecars", &marked.join(","));
+        }
+        if self.random.chance(10) {
+            put("pillion.dev/finish-mode", self.random.one_of(&["Native", "Wrap", "Wrap", "wrapped"]));
+        }
+        if self.random.chance(10) {
+            put("pillion.dev/finish-watch", self.random.one_of(&["pod", "pod", "locks"]));
+        }
         if self.random.chance(4) {
             put("pillion.dev/decision", self.random.one_of(&FORGED_DECISIONS));
         }
