@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::evaluate::{Addition, Additions, AppMount, service_account};
 use crate::marks;
-use crate::patch::{Editor, Operation, Step};
+use crate::patch::{Editor, Step};
 use crate::pod::Pod;
 
 const LABELS: &[Step<'_>] = &[Step::Key("metadata"), Step::Key("labels")];
@@ -21,11 +21,10 @@ const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Where it mounts them.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What is to be written into a pod.
-pub(crate) struct Changes<'a> {
-    pub(crate) additions: Vec<Additions<'a>>,
-    /// Annotations with their new values.
-    pub(crate) annotations: BTreeMap<&'a str, String>,
+/// What is to be said on a pod.
+pub(crate) struct Marks<'a> {
+    /// Containers that were added.
+    pub(crate) added: BTreeSet<&'a str>,
     /// Sets whose sidecars the pod has, those that do not match any more too.
     pub(crate) sets: BTreeSet<String>,
     /// Their containers that were there before.
@@ -38,40 +37,35 @@ pub(crate) struct Changes<'a> {
     pub(crate) revisions: String,
 }
 
-pub(crate) fn apply(json: &Value, pod: &Pod<'_>, changes: Changes<'_>) -> (Value, Vec<Operation>) {
-    let mut editor = Editor::new(json.clone());
-    let earlier = changes.ours.iter().chain(&changes.kept);
-    let mut ours: BTreeSet<String> = earlier.map(|name| (*name).to_owned()).collect();
+/// Puts what sets add into a pod. `annotations` are those that change, with their new values.
+pub(crate) fn add(editor: &mut Editor, pod: &Pod<'_>, all: &[Additions<'_>], annotations: &BTreeMap<&str, String>) {
     let mut before = BTreeMap::new();
-    let other_account = changes.additions.iter().any(|additions| wants_other_account(additions, pod).is_some());
-    let token = token_mount(json).filter(|_| !other_account);
-    for additions in &changes.additions {
+    let other_account = all.iter().any(|additions| wants_other_account(additions, pod).is_some());
+    let token = token_mount(pod.json).filter(|_| !other_account);
+    for additions in all {
         for (list, containers) in
             [("initContainers", &additions.init_containers), ("containers", &additions.containers)]
         {
-            ours.extend(containers.iter().map(|addition| addition.name.to_owned()));
-            add_containers(&mut editor, list, containers, token.as_ref(), before.entry(list).or_default());
+            add_containers(editor, list, containers, token.as_ref(), before.entry(list).or_default());
         }
     }
     // The places of mounts were read before containers were added in front of them: they are found again by name.
-    for mount in changes.additions.iter().flat_map(|additions| &additions.mounts).filter(|mount| !mount.is_there) {
-        add_app_mount(&mut editor, mount);
+    for mount in all.iter().flat_map(|additions| &additions.mounts).filter(|mount| !mount.is_there) {
+        add_app_mount(editor, mount);
     }
-    for additions in &changes.additions {
-        add_rest(&mut editor, additions, pod);
+    for additions in all {
+        add_rest(editor, additions, pod);
     }
-    for (key, value) in changes.annotations {
+    for (key, value) in annotations {
         editor.set(ANNOTATIONS, key, json!(value));
     }
-    mark(&mut editor, &ours, &changes.sets, changes.record, &changes.revisions);
-    editor.finish()
 }
 
 /// How the API server has mounted the token of the pod's account into its containers, if it has.
 ///
 /// It would do the same with those we add, and because it then has changed the pod after us it would ask us again: one
 /// review of every pod would become two.
-fn token_mount(pod: &Value) -> Option<Value> {
+pub(crate) fn token_mount(pod: &Value) -> Option<Value> {
     let containers = pod["spec"]["containers"].as_array()?.iter();
     let mounts = containers.filter_map(|container| container["volumeMounts"].as_array()).flatten();
     let is_token = |mount: &&Value| {
@@ -82,7 +76,7 @@ fn token_mount(pod: &Value) -> Option<Value> {
     Some(json!({"name": name, "mountPath": TOKEN_PATH, "readOnly": true}))
 }
 
-fn with_token(mut container: Value, token: Option<&Value>) -> Value {
+pub(crate) fn with_token(mut container: Value, token: Option<&Value>) -> Value {
     let (Some(token), Some(fields)) = (token, container.as_object_mut()) else { return container };
     let mounts = fields.entry("volumeMounts").or_insert(Value::Null);
     if mounts.is_null() {
@@ -194,20 +188,16 @@ fn remove_tokens(editor: &mut Editor, list: &[Step<'_>]) {
 }
 
 /// Says on the pod what is ours. Marks that nothing stands behind are taken away: only we may write them.
-fn mark(
-    editor: &mut Editor,
-    ours: &BTreeSet<String>,
-    sets: &BTreeSet<String>,
-    record: Option<String>,
-    revisions: &str,
-) {
+pub(crate) fn mark(editor: &mut Editor, marks: Marks<'_>) {
+    let Marks { added, sets, kept, ours, record, revisions } = marks;
+    let ours: BTreeSet<String> = ours.iter().chain(&kept).chain(&added).map(|name| (*name).to_owned()).collect();
     if ours.is_empty() {
         editor.unset(ANNOTATIONS, marks::CONTAINERS);
         editor.unset(ANNOTATIONS, REVISIONS);
         editor.unset(LABELS, marks::INJECTED_LABEL);
     } else {
-        editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(ours)));
-        editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(sets)));
+        editor.set(ANNOTATIONS, marks::CONTAINERS, json!(marks::join(&ours)));
+        editor.set(ANNOTATIONS, marks::INJECTED_SETS, json!(marks::join(&sets)));
         editor.set(ANNOTATIONS, REVISIONS, json!(revisions));
         editor.set(LABELS, marks::INJECTED_LABEL, json!("true"));
     }

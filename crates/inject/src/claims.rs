@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use pillion_api::{Meaning, PatchPolicy, Reason, Template};
 use serde_json::{Map, Value};
 
-use crate::evaluate::{AppMount, Refusal, sidecars, used_volumes};
+use crate::decision::Refusal;
+use crate::evaluate::{AppMount, sidecars, used_volumes};
 use crate::volume;
 
 /// Who has what. The first of each pair is the name of the set.

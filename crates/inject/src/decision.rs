@@ -11,6 +11,10 @@ use crate::patch::Operation;
 pub struct Decision<'a> {
     /// What each set that was asked decided, in the order of their names.
     pub verdicts: Vec<Verdict<'a>>,
+    /// How each sidecar of the pod that is marked as one is ended, in the order of the pod.
+    pub endings: Vec<Ending>,
+    /// Why the pod is refused whatever the sets say: what it asks for itself cannot be done.
+    pub refusal: Option<Refusal>,
     /// The changes. None where the pod is refused.
     pub patch: Vec<Operation>,
     /// The pod with the changes; `None` where there are none.
@@ -18,14 +22,42 @@ pub struct Decision<'a> {
 }
 
 impl<'a> Decision<'a> {
-    /// The verdicts the pod is refused for; none means it is admitted.
+    /// The verdicts the pod is refused for.
     pub fn refusals(&self) -> impl Iterator<Item = &Verdict<'a>> {
         self.verdicts.iter().filter(|verdict| verdict.outcome == Outcome::Refused)
     }
 
     /// Whether the pod is refused.
     pub fn is_refused(&self) -> bool {
-        self.refusals().next().is_some()
+        self.refusal.is_some() || self.refusals().next().is_some()
+    }
+}
+
+/// How a sidecar is ended when all others have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Name of the sidecar.
+    pub container: String,
+    /// How: [`Reason::EndsAsNative`], [`Reason::EndsByAgent`] or [`Reason::EndsNever`].
+    pub reason: Reason,
+    /// The same in words.
+    pub message: String,
+    /// What a person should know besides.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why something cannot be done to a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The same in words, for this pod.
+    pub message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
     }
 }
 

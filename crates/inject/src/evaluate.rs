@@ -6,25 +6,12 @@ use pillion_api::{AnnotationPatch, NamedVolume, PatchPolicy, Placement, Reason, 
 use serde_json::{Map, Value, json};
 
 use crate::claims::Claims;
-use crate::decision::{Size, Warning};
+use crate::decision::{Refusal, Size, Warning};
 use crate::pod::{Container, Pod, items, text};
 use crate::pod_security;
 use crate::security::Security;
 use crate::sidecar::{build, one_spelling, place};
 use crate::volume;
-
-/// Why a set cannot be applied to a pod.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
-    }
-}
 
 /// What a set adds to a pod.
 pub(crate) struct Additions<'a> {

@@ -6,7 +6,7 @@
 use pillion_api::{Meaning, REVISIONS, Reason};
 use serde_json::{Map, Value};
 
-use crate::decision::{Decision, Outcome, Verdict};
+use crate::decision::{Decision, Outcome, Refusal, Verdict};
 use crate::inject::{Candidate, Installation, inject};
 use crate::marks;
 use crate::matching::mismatch;
@@ -102,8 +102,16 @@ impl<'a> Edit<'a> {
         self.effect(&uninjected(pod, known), namespace, installation)
     }
 
+    /// What a pod asks for itself is refused or not by the edit of this set.
+    fn cause(&self, refusal: &Refusal) -> Cause {
+        Cause { set: self.name.to_owned(), reason: refusal.reason, message: refusal.message.clone() }
+    }
+
     fn compare(&self, pod: &Value, before: Decision<'_>, after: Decision<'_>) -> Effect {
-        let refusal = |decision: &Decision<'_>| decision.refusals().next().map(Cause::of);
+        let refusal = |decision: &Decision<'_>| {
+            let of_pod = decision.refusal.as_ref().map(|refusal| self.cause(refusal));
+            decision.refusals().next().map(Cause::of).or(of_pod)
+        };
         match (refusal(&before), refusal(&after)) {
             (Some(_), Some(cause)) => return Effect::StillRefused(cause),
             (None, Some(cause)) => return Effect::Refused(cause),

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use pillion_api::{FailurePolicy, Meaning, PodRevision, PodRevisions, REVISIONS, Reason, SetMode, Template};
 use serde_json::Value;
 
-use crate::apply::{Changes, apply};
+use crate::apply::{Marks, add, mark};
 use crate::claims::Claims;
-use crate::decision::{Decision, Outcome, Verdict, Warning};
-use crate::evaluate::{Additions, Question, Refusal, sidecars};
+use crate::decision::{Decision, Ending, Outcome, Refusal, Verdict, Warning};
+use crate::evaluate::{Additions, Question, sidecars};
+use crate::finish::{Failed, Finishing, Present, Source, asks, finish};
 use crate::marks;
 use crate::namespace::Namespace;
+use crate::patch::Editor;
 use crate::pod::{Pod, Unreadable};
 use crate::record::Record;
 use crate::security::Security;
@@ -73,6 +75,8 @@ pub struct Installation<'a> {
     pub is_off: bool,
     /// The namespace the product runs in, whose pods are left alone.
     pub own_namespace: Option<&'a str>,
+    /// How sidecars are ended when all others have ended; `None` where that is switched off.
+    pub finish: Option<Finishing<'a>>,
 }
 
 /// Decides what becomes of a pod.
@@ -87,7 +91,7 @@ pub fn inject<'a>(
 ) -> Decision<'a> {
     let mut candidates: Vec<Candidate<'a>> = candidates.into_iter().collect();
     candidates.sort_by(|one, other| one.set.name.cmp(&other.set.name));
-    let unchanged = |verdicts| Decision { verdicts, patch: Vec::new(), pod: None };
+    let unchanged = |verdicts| Decision { verdicts, endings: Vec::new(), refusal: None, patch: Vec::new(), pod: None };
     // Before the pod is read: what is left alone need not be understood.
     if let Some((reason, message)) = left_alone(namespace, installation) {
         let skip = |candidate| verdict(candidate, Outcome::Skipped, reason, message.clone());
@@ -108,38 +112,41 @@ pub fn inject<'a>(
         let skip = |candidate| verdict(candidate, Outcome::Skipped, Reason::MirrorPod, message);
         return unchanged(candidates.into_iter().map(skip).collect());
     }
-    let mut review = Review::new(&read, namespace, installation.mode);
-    for candidate in &candidates {
-        review.keep(*candidate);
-    }
-    let mut decision = unchanged(candidates.into_iter().map(|candidate| review.ask(candidate)).collect());
-    if installation.mode == SetMode::Observe || decision.is_refused() {
+    // Whether a set's sidecars can be ended is known when all sets have been applied. One whose cannot is not applied, and
+    // the others are asked again as if it had never matched.
+    let mut failed = BTreeMap::new();
+    loop {
+        let mut review = Review::new(&read, namespace, installation, &failed);
+        for candidate in &candidates {
+            review.keep(*candidate);
+        }
+        let mut decision = unchanged(candidates.iter().map(|candidate| review.ask(*candidate)).collect());
+        let observes = installation.mode == SetMode::Observe;
+        if decision.is_refused() || (observes && installation.finish.is_none()) {
+            return decision;
+        }
+        let mut editor = Editor::new(pod.clone());
+        add(&mut editor, &read, &review.additions, &review.annotations);
+        match review.finish(&mut editor, installation.finish) {
+            Err(Failed { source: Source::Set(set), refusal }) => {
+                failed.insert(set, refusal);
+                continue;
+            }
+            // An installation that observes refuses nothing.
+            Ok(_) | Err(_) if observes => {}
+            Err(Failed { source: Source::Pod, refusal }) => decision.refusal = Some(refusal),
+            Ok(endings) => {
+                decision.endings = endings;
+                review.write_marks(&mut editor, &decision);
+                let (changed, patch) = editor.finish();
+                if !patch.is_empty() {
+                    decision.pod = Some(changed);
+                    decision.patch = patch;
+                }
+            }
+        }
         return decision;
     }
-    // A record is believed only beside something we did.
-    let ours = marks::ours(&read);
-    let has_ours = !ours.is_empty() || !review.kept.is_empty();
-    let earlier = read.annotations.get(marks::DECISION).filter(|_| has_ours);
-    let earlier = earlier.and_then(|text| Record::parse(text));
-    let is_recorded = decision.verdicts.iter().any(|verdict| verdict.outcome != Outcome::Observed);
-    let record = is_recorded.then(|| Record::of(&decision.verdicts, earlier.as_ref()).render());
-    let mut sets: BTreeSet<String> = present(&decision.verdicts).map(|verdict| verdict.set.to_owned()).collect();
-    if !ours.is_empty() {
-        sets.extend(review.applied_before.iter().cloned());
-    }
-    let earlier = read.annotations.get(REVISIONS).filter(|_| has_ours);
-    let earlier = earlier.and_then(|text| PodRevisions::parse(text)).unwrap_or_default();
-    let revisions = revisions(&decision.verdicts, &sets, earlier).render();
-    let kept =
-        review.kept.values().flat_map(|template| sidecars(template)).map(|sidecar| sidecar.name.as_str()).collect();
-    let Review { additions, annotations, .. } = review;
-    let changes = Changes { additions, annotations, sets, kept, ours, record, revisions };
-    let (changed, patch) = apply(pod, &read, changes);
-    if !patch.is_empty() {
-        decision.pod = Some(changed);
-        decision.patch = patch;
-    }
-    decision
 }
 
 fn present<'v, 'a>(verdicts: &'v [Verdict<'a>]) -> impl Iterator<Item = &'v Verdict<'a>> {
@@ -203,21 +210,34 @@ fn observes(candidate: Candidate<'_>, mode: SetMode) -> bool {
 struct Review<'a, 'p> {
     pod: &'p Pod<'a>,
     mode: SetMode,
+    finishes: bool,
+    /// Sets whose sidecars cannot be ended, and why.
+    failed: &'p BTreeMap<&'a str, Refusal>,
     security: Security,
     claims: Claims<'a>,
     annotations: BTreeMap<&'a str, String>,
     additions: Vec<Additions<'a>>,
     /// Sets whose sidecars are there from an earlier review.
     kept: BTreeMap<&'a str, &'a Template>,
+    /// Sets whose sidecars the pod has, those of an earlier review too, and whose may be ended.
+    present: Vec<Present<'a>>,
     skipped: BTreeSet<String>,
     applied_before: BTreeSet<String>,
 }
 
 impl<'a, 'p> Review<'a, 'p> {
-    fn new(pod: &'p Pod<'a>, namespace: &Namespace, mode: SetMode) -> Self {
+    fn new(
+        pod: &'p Pod<'a>,
+        namespace: &Namespace,
+        installation: Installation<'_>,
+        failed: &'p BTreeMap<&'a str, Refusal>,
+    ) -> Self {
         Self {
             pod,
-            mode,
+            mode: installation.mode,
+            finishes: installation.finish.is_some(),
+            failed,
+            present: Vec::new(),
             security: Security::of(pod.json, namespace),
             claims: Claims::default(),
             annotations: BTreeMap::new(),
@@ -285,10 +305,24 @@ impl<'a, 'p> Review<'a, 'p> {
             Ok(template) => template,
             Err(verdict) => return *verdict,
         };
+        let failed = self.failed.get(set.name.as_str());
+        let present = Present { name: &set.name, finish: set.finish, template };
         if self.kept.contains_key(set.name.as_str()) {
+            match failed {
+                Some(refusal) if set.failure_policy == FailurePolicy::Fail => {
+                    return not_applied(candidate, self.mode, refusal.clone());
+                }
+                // What is there stays, and is not ended.
+                Some(_) => {}
+                None => self.present.push(present),
+            }
             return verdict(candidate, Outcome::Kept, Reason::AlreadyInjected, "the pod has the sidecars of the set");
         }
-        let mut additions = match self.question(candidate, template).evaluate() {
+        let evaluated = match failed {
+            Some(refusal) => Err(refusal.clone()),
+            None => self.question(candidate, template).evaluate(),
+        };
+        let mut additions = match evaluated {
             Ok(additions) => additions,
             Err(refusal) => return not_applied(candidate, self.mode, refusal),
         };
@@ -305,12 +339,48 @@ impl<'a, 'p> Review<'a, 'p> {
             let message = format!("the pod gets revision {}: {trouble}", candidate.revision());
             warnings.push(Warning { reason: Reason::LedgerUnavailable, message });
         }
+        if !self.finishes && asks(template) {
+            let message = "containers with sidecar: true keep running when all others have ended".to_owned();
+            warnings.push(Warning { reason: Reason::FinishSwitchedOff, message });
+        }
         // Where the whole installation observes, a set stands in the way of others as it will when all of them inject.
         if set.mode != SetMode::Observe {
             self.claims.claim(set, template, additions.mounts.clone());
             self.annotations.extend(std::mem::take(&mut additions.annotations));
             self.additions.push(additions);
+            self.present.push(present);
         }
         Verdict { sizes, warnings, ..verdict(candidate, outcome, reason, message) }
+    }
+
+    /// Sees to it that sidecars end.
+    fn finish(&self, editor: &mut Editor, finishing: Option<Finishing<'_>>) -> Result<Vec<Ending>, Failed<'a>> {
+        finishing.map_or_else(|| Ok(Vec::new()), |finishing| finish(editor, &self.present, finishing))
+    }
+
+    /// Says on the pod what was decided, and what is ours.
+    fn write_marks(self, editor: &mut Editor, decision: &Decision<'a>) {
+        let Decision { verdicts, endings, .. } = decision;
+        let annotations = &self.pod.annotations;
+        // A record is believed only beside something we did.
+        let ours = marks::ours(self.pod);
+        let has_ours = !ours.is_empty() || !self.kept.is_empty();
+        let earlier = annotations.get(marks::DECISION).and_then(|text| Record::parse(text));
+        let ends_the_same = |earlier: &Record| !endings.is_empty() && !earlier.finish.is_empty();
+        let earlier = earlier.filter(|earlier| has_ours || ends_the_same(earlier));
+        let is_recorded = !endings.is_empty() || verdicts.iter().any(|verdict| verdict.outcome != Outcome::Observed);
+        let record = is_recorded.then(|| Record::of(verdicts, endings, earlier.as_ref()).render());
+        let mut sets: BTreeSet<String> = present(verdicts).map(|verdict| verdict.set.to_owned()).collect();
+        if !ours.is_empty() {
+            sets.extend(self.applied_before.iter().cloned());
+        }
+        let earlier = annotations.get(REVISIONS).filter(|_| has_ours);
+        let earlier = earlier.and_then(|text| PodRevisions::parse(text)).unwrap_or_default();
+        let revisions = revisions(verdicts, &sets, earlier).render();
+        let templates = self.kept.values().flat_map(|template| sidecars(template));
+        let kept = templates.map(|sidecar| sidecar.name.as_str()).collect();
+        let additions = self.additions.iter().flat_map(|it| it.init_containers.iter().chain(&it.containers));
+        let added = additions.map(|addition| addition.name).collect();
+        mark(editor, Marks { added, sets, kept, ours, record, revisions });
     }
 }

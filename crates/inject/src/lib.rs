@@ -2,6 +2,7 @@
 //!
 //! - [`SetIndex`]: all sets, compiled; [`SetIndex::matching`] finds those that match a pod without asking the others.
 //! - [`inject`]: asks each [`Candidate`], and makes a [`Decision`]: one [`Verdict`] per set, and one JSON patch.
+//! - [`Ending`]: how a container that is marked as a sidecar is ended when the others have, by [`Finishing`].
 //! - [`Record`]: what of it the pod carries, so that anyone can be told later.
 //! - [`coverage`]: which pods that exist carry what they should, and which were missed.
 //! - [`mismatch`]: why a set does not match.
@@ -21,6 +22,7 @@ mod claims;
 pub mod coverage;
 mod decision;
 mod evaluate;
+mod finish;
 mod impact;
 mod inject;
 pub mod marks;
@@ -40,7 +42,8 @@ mod templates;
 mod uninjected;
 mod volume;
 
-pub use decision::{Decision, Outcome, Size, Verdict, Warning};
+pub use decision::{Decision, Ending, Outcome, Refusal, Size, Verdict, Warning};
+pub use finish::{Agent, Finishing, mentions_variable};
 pub use impact::{Cause, Counts, Edit, Effect, Example, Impact, Subject};
 pub use inject::{Candidate, Choice, Installation, inject};
 pub use matching::{Mismatch, asked_for, mismatch};

@@ -14,6 +14,12 @@ pub const CONTAINERS: &str = "pillion.dev/containers";
 pub const INJECTED_LABEL: &str = "pillion.dev/injected";
 /// Pod annotation in which a pod names sets it wants to leave out.
 pub const SKIP: &str = "pillion.dev/skip";
+/// Pod annotation in which a pod names its containers that are sidecars, separated by commas.
+pub const SIDECARS: &str = "pillion.dev/sidecars";
+/// Pod annotation that says how sidecars are ended: `Native` or `Wrap`.
+pub const FINISH_MODE: &str = "pillion.dev/finish-mode";
+/// Pod annotation that says how our agent learns that the others have ended: `locks` or `pod`.
+pub const FINISH_WATCH: &str = "pillion.dev/finish-watch";
 /// Pod annotation, read by others too, with the names of the sets that were applied.
 pub const INJECTED_SETS: &str = "kruise.io/sidecarset-injected-list";
 /// Pod annotation of the copy of a static pod.

@@ -50,6 +50,11 @@ impl Editor {
         (self.pod, self.patch)
     }
 
+    /// The pod as it is so far.
+    pub(crate) fn pod(&self) -> &Value {
+        &self.pod
+    }
+
     pub(crate) fn get(&self, steps: &[Step<'_>]) -> Option<&Value> {
         steps.iter().try_fold(&self.pod, |value, step| match step {
             Step::Key(key) => value.get(key),

@@ -45,6 +45,11 @@ impl<'a> PodHead<'a> {
             || self.labels().iter().any(|(key, _)| key == marks::INJECTED_LABEL)
     }
 
+    /// Whether it names containers of its own that are sidecars.
+    pub fn names_sidecars(&self) -> bool {
+        self.annotations().is_some_and(|own| own.names_sidecars)
+    }
+
     /// What was decided when the pod was reviewed before.
     pub(crate) fn record(&self) -> Option<Record> {
         Record::parse(self.annotations()?.decision.as_deref()?)
@@ -102,6 +107,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Labels<'a> {
 #[derive(Debug, Default)]
 struct OwnAnnotations {
     is_marked: bool,
+    names_sidecars: bool,
     decision: Option<String>,
     applied: Option<String>,
     revisions: Option<String>,
@@ -122,6 +128,7 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
                 let text = |value: Value| value.as_str().map(str::to_owned);
                 while let Some(Text(key)) = map.next_key()? {
                     own.is_marked |= key == marks::DECISION || key == marks::CONTAINERS || key == REVISIONS;
+                    own.names_sidecars |= key == marks::SIDECARS;
                     match &*key {
                         marks::DECISION => own.decision = text(map.next_value()?),
                         marks::INJECTED_SETS => own.applied = text(map.next_value()?),

@@ -4,8 +4,10 @@
 //! {"v":1,"sets":{"mesh":{"code":"PL201","sizes":{"proxy":{"limits.cpu":["600m","300m"]}}},"logs":{"code":"PL204"}}}
 //! ```
 //!
+//! Where sidecars end with the other containers, it says how: `"finish":{"proxy":["PL214"]}`.
+//!
 //! A size is what the targets came to, and what the sidecar got. A record that would be too long loses first sizes, words
-//! and warnings (`"cut":1`), then reservations and the last sets (`"cut":2`).
+//! and warnings (`"cut":1`), then reservations, how sidecars end, and the last sets (`"cut":2`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use pillion_api::Reason;
 use pillion_expr::{Input, Outcome as Computed};
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{Outcome, Verdict};
+use crate::decision::{Ending, Outcome, Verdict};
 use crate::size::shown;
 
 /// The most bytes a record has.
@@ -29,7 +31,10 @@ pub struct Record {
     v: u8,
     /// What was decided, by the name of the set.
     pub sets: BTreeMap<String, Entry>,
-    /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 reservations and sets as well.
+    /// How each sidecar is ended, by its name: the reason code, then codes of what there is to know besides.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub finish: BTreeMap<String, Vec<String>>,
+    /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 reservations, endings and sets as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u8,
 }
@@ -74,7 +79,7 @@ impl Record {
     }
 
     /// The record of these verdicts. A pod that is reviewed again keeps what was said of it the first time.
-    pub(crate) fn of(verdicts: &[Verdict<'_>], earlier: Option<&Self>) -> Self {
+    pub(crate) fn of(verdicts: &[Verdict<'_>], endings: &[Ending], earlier: Option<&Self>) -> Self {
         let sets = verdicts.iter().map(|verdict| {
             let entry = match earlier.and_then(|earlier| earlier.entry(verdict)) {
                 Some(entry) => entry,
@@ -82,7 +87,13 @@ impl Record {
             };
             (verdict.set.to_owned(), entry)
         });
-        Self { v: VERSION, sets: sets.collect(), cut: earlier.map_or(0, |earlier| earlier.cut) }
+        let finish = endings.iter().map(|ending| {
+            let warnings = ending.warnings.iter().map(|warning| warning.reason);
+            let codes = [ending.reason].into_iter().chain(warnings).map(|reason| reason.code().to_owned());
+            (ending.container.clone(), codes.collect())
+        });
+        let cut = earlier.map_or(0, |earlier| earlier.cut);
+        Self { v: VERSION, sets: sets.collect(), finish: finish.collect(), cut }
     }
 
     /// What was said of a set the last time, if the same came of it.
@@ -111,6 +122,7 @@ impl Record {
             return text;
         }
         self.cut = 2;
+        self.finish.clear();
         for entry in self.sets.values_mut() {
             entry.reservation = None;
         }

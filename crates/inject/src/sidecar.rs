@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use pillion_api::{PodField, Reason, Sidecar, TransferSource};
 use serde_json::{Map, Value};
 
-use crate::decision::{Size, Warning};
-use crate::evaluate::Refusal;
+use crate::decision::{Refusal, Size, Warning};
 use crate::marks;
 use crate::pod::{Container, Pod, items, text};
 use crate::size::size;

@@ -4,8 +4,8 @@ use pillion_api::{ComputedResources, Reason, Sidecar};
 use pillion_expr::{self as expr, Amounts, EvalError, Field, Input, Outcome, Quantity, Resource, Side, Targets};
 use serde_json::{Map, Value, json};
 
+use crate::decision::Refusal;
 use crate::decision::Size;
-use crate::evaluate::Refusal;
 use crate::pod::{Container, Pod};
 
 /// Computes what a sidecar gets, and writes it into its container.

@@ -8,6 +8,7 @@ use pillion_api::{Condition, Meaning, PatchPolicy, REVISIONS, Selector, Template
 use serde_json::{Map, Value};
 
 use crate::evaluate::{mounted, used_volumes};
+use crate::finish::unwrap;
 use crate::marks;
 use crate::pod::{Pod, text};
 use crate::sidecar::{one_spelling, place};
@@ -18,6 +19,7 @@ const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 pub fn uninjected<'a>(pod: &Value, set: impl Fn(&str) -> Option<&'a Meaning>) -> Value {
     let mut before = pod.clone();
     let Ok(read) = Pod::read(pod) else { return before };
+    unwrap(&mut before);
     let ours = marks::ours(&read);
     if ours.is_empty() {
         return before;

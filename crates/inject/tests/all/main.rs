@@ -13,6 +13,8 @@ mod clashes;
 mod coverage;
 mod defects;
 mod failure_policy;
+mod finish;
+mod finish_laws;
 mod impact;
 mod index;
 mod laws;
