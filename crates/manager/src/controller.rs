@@ -29,6 +29,7 @@ use prometheus_client::registry::Registry;
 use tracing::info;
 
 use crate::events::{EventMetrics, Events};
+use crate::finish::Finish;
 use crate::gates::POD_WEBHOOK;
 use crate::names;
 use crate::settings::Settings;
@@ -79,6 +80,8 @@ struct Context {
     settings: Arc<Settings>,
     /// Whether pods are reviewed at all.
     reviews_pods: bool,
+    /// How sidecars are ended.
+    finish: Finish,
     view: View,
     switch: Switch,
     leadership: Leadership,
@@ -118,6 +121,7 @@ pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Ch
         patience: write_patience(settings.lease),
         settings: Arc::clone(settings),
         reviews_pods: gates.is_on(&POD_WEBHOOK),
+        finish: Finish::new(settings, gates),
         view: view.clone(),
         switch: switch.clone(),
         leadership,

@@ -7,6 +7,7 @@
 //! - [`controller`]: the role that looks after sets and pods; one replica of it acts.
 //! - [`events`]: events on objects, told beside the work.
 //! - [`view`]: what both roles decide from: all sets, compiled, and the namespaces.
+//! - [`finish`]: how sidecars of pods are ended.
 //! - [`switch`]: whether injection is switched off.
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod admission;
 mod chance;
 pub mod controller;
 pub mod events;
+pub mod finish;
 mod gates;
 mod ledger_shelf;
 pub mod names;
@@ -23,6 +25,6 @@ pub mod switch;
 pub mod view;
 pub mod webhook;
 
-pub use gates::{GATES, POD_WEBHOOK};
+pub use gates::{GATES, POD_WEBHOOK, SIDECAR_FINISH};
 pub use run::run;
 pub use settings::{Role, Settings};

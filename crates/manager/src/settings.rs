@@ -1,12 +1,15 @@
 //! What a process is told when it starts.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use pillion_api::SetMode;
+use pillion_quantity::Quantity;
 use pillion_runtime::telemetry::LogFormat;
+use serde_json::{Map, Value, json};
 
 /// Looks after the sidecars of a cluster.
 #[derive(Clone, Debug, Parser)]
@@ -45,6 +48,15 @@ pub struct Settings {
     /// Features to switch on or off, such as A=true,B=false
     #[arg(long, default_value = "")]
     pub feature_gates: String,
+    /// Image of the agent that ends sidecars of mode Wrap; without it pods that need it are refused
+    #[arg(long)]
+    pub agent_image: Option<String>,
+    /// Names of Secrets to pull the agent's image with
+    #[arg(long, value_delimiter = ',')]
+    pub agent_pull_secrets: Vec<String>,
+    /// What the init container that brings the agent asks for and may use
+    #[arg(long, default_value = "cpu=50m,memory=16Mi", value_parser = parse_amounts)]
+    pub agent_resources: Amounts,
     /// How lines of log look: text or json
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -77,6 +89,20 @@ pub struct Settings {
     pub lease: Duration,
 }
 
+/// Resources of a container, the same as request and as limit, so that they change no pod's quality of service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amounts(BTreeMap<String, String>);
+
+impl Amounts {
+    /// As a pod has them.
+    pub fn as_pod(&self) -> Map<String, Value> {
+        if self.0.is_empty() {
+            return Map::new();
+        }
+        ["limits", "requests"].into_iter().map(|side| (side.to_owned(), json!(self.0))).collect()
+    }
+}
+
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Role {
@@ -84,6 +110,22 @@ pub enum Role {
     Webhook,
     /// Looks after sets and pods: status, events, what was missed
     Controller,
+}
+
+/// Reads `cpu=50m,memory=16Mi`.
+fn parse_amounts(text: &str) -> Result<Amounts, String> {
+    let mut amounts = BTreeMap::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (resource, amount) = part.split_once('=').ok_or("write resource=amount, such as cpu=50m,memory=16Mi")?;
+        let quantity = amount.parse::<Quantity>().map_err(|error| format!("{part}: {error}"))?;
+        if resource.is_empty() || quantity.is_negative() {
+            return Err(format!("{part} is no amount of a resource: write it as cpu=50m"));
+        }
+        if amounts.insert(resource.to_owned(), amount.to_owned()).is_some() {
+            return Err(format!("{resource} is given twice: keep one of the two"));
+        }
+    }
+    Ok(Amounts(amounts))
 }
 
 fn parse_mode(text: &str) -> Result<SetMode, String> {
@@ -120,6 +162,22 @@ mod tests {
         for text in ["", "s", "5", "5 s", "-5s", "1d", "µ", "99999999999999999999s", "9999999999999999999h"] {
             assert_eq!(parse_duration(text), Err("write a number and s, m or h, such as 90s".to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn amounts_are_quantities_by_resource() {
+        let amounts = BTreeMap::from([("cpu", "50m"), ("memory", "16Mi")].map(|(k, v)| (k.to_owned(), v.to_owned())));
+        assert_eq!(parse_amounts("cpu=50m, memory=16Mi"), Ok(Amounts(amounts)));
+        assert_eq!(parse_amounts("").map(|none| none.as_pod()), Ok(Map::new()));
+        for (text, wrong) in [
+            ("cpu", "write resource=amount, such as cpu=50m,memory=16Mi"),
+            ("cpu=-1", "cpu=-1 is no amount of a resource: write it as cpu=50m"),
+            ("=1", "=1 is no amount of a resource: write it as cpu=50m"),
+            ("cpu=1,cpu=2", "cpu is given twice: keep one of the two"),
+        ] {
+            assert_eq!(parse_amounts(text), Err(wrong.to_owned()), "{text}");
+        }
+        assert!(parse_amounts("cpu=much").unwrap_err().starts_with("cpu=much: "));
     }
 
     #[test]

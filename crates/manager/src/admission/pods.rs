@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pillion_api::{Meaning, PodRevision, Proportion, Reason};
-use pillion_inject::{Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Verdict, inject};
+use pillion_inject::{
+    Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Verdict, inject, mentions_variable,
+};
 use pillion_rollout::choice::{Choice as ByRule, Draw, choose, draws_pinned};
 use pillion_rollout::history::Pinned;
 use pillion_rollout::ledger::Member;
@@ -43,8 +45,8 @@ pub struct Answer {
 /// A pod that will not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The set that refused it first.
-    pub set: String,
+    /// The set that refused it first; `None` where the pod asked itself for what cannot be.
+    pub set: Option<String>,
     /// Why.
     pub reason: Reason,
     /// In words, with all sets that refused it.
@@ -110,7 +112,7 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
     let object = request.object()?;
     let head = PodHead::parse(object.as_bytes())?;
     let sets = question.known.sets.of_pod(&head, question.namespace);
-    if sets.is_empty() && !head.is_marked() {
+    if sets.is_empty() && !head.is_marked() && !has_sidecars(&head, object, question.installation) {
         return Ok(Begun::Done(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None }));
     }
     let pod: Value = serde_json::from_str(object)?;
@@ -139,6 +141,11 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
         return Ok(Begun::Done(answer(&pod, &decision)));
     }
     Ok(Begun::Asking(Asking { question, pod, plans, asks }))
+}
+
+/// Whether a pod may have containers that are to be ended, whatever the sets say.
+fn has_sidecars(head: &PodHead<'_>, object: &str, installation: Installation<'_>) -> bool {
+    installation.finish.is_some() && (head.names_sidecars() || mentions_variable(object))
 }
 
 impl Asking<'_> {
@@ -240,7 +247,11 @@ fn ask(question: Question<'_>, pod: &Value, pinned: &Candidate<'_>) -> Ask {
 fn answer(pod: &Value, decision: &Decision<'_>) -> Answer {
     let outcomes = decision.verdicts.iter().map(|verdict| (verdict.outcome, verdict.reason)).collect();
     let audit = decision.verdicts.iter().map(audited).collect::<Vec<_>>().join(" ");
-    let warnings = decision.verdicts.iter().flat_map(warnings);
+    let of_endings = decision.endings.iter().flat_map(|ending| ending.warnings.iter().map(move |it| (ending, it)));
+    let of_endings = of_endings.map(|(ending, warning)| {
+        format!("container {}: {}: {}", ending.container, warning.reason.code(), warning.message)
+    });
+    let warnings = decision.verdicts.iter().flat_map(warnings).chain(of_endings);
     let refusal = refused(pod, decision);
     let response = match &refusal {
         Some(refusal) => Response::forbidden(&refusal.message),
@@ -251,13 +262,16 @@ fn answer(pod: &Value, decision: &Decision<'_>) -> Answer {
 }
 
 fn refused(pod: &Value, decision: &Decision<'_>) -> Option<Refused> {
-    let first = decision.refusals().next()?;
-    let lines: Vec<String> = decision.refusals().map(line).collect();
+    let of_pod = decision.refusal.as_ref();
+    let first = decision.refusals().next();
+    let reason = first.map(|verdict| verdict.reason).or(of_pod.map(|refusal| refusal.reason))?;
+    let of_pod = of_pod.map(|it| format!("{}: {}: {}", it.reason.code(), it.message, it.reason.cure()));
+    let lines: Vec<String> = decision.refusals().map(line).chain(of_pod).collect();
     let owners = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     let owner = owners.into_iter().find(|owner| owner["controller"] == true);
     Some(Refused {
-        set: first.set.to_owned(),
-        reason: first.reason,
+        set: first.map(|verdict| verdict.set.to_owned()),
+        reason,
         message: lines.join("\n"),
         owner: owner.and_then(|owner| serde::Deserialize::deserialize(owner).ok()),
     })

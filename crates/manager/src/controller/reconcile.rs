@@ -199,7 +199,12 @@ impl Reconciler<'_> {
 
     fn installation(&self) -> Installation<'_> {
         let Context { settings, .. } = self.context;
-        Installation { mode: settings.mode, is_off: self.sets.is_off, own_namespace: Some(&settings.namespace) }
+        Installation {
+            mode: settings.mode,
+            is_off: self.sets.is_off,
+            own_namespace: Some(&settings.namespace),
+            finish: self.context.finish.finishing(),
+        }
     }
 
     /// Takes in what became of the sets and the switch. Whether every pod is to be counted anew.

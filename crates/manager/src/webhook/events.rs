@@ -11,16 +11,16 @@ use crate::events::{Events, Note};
 pub(super) struct RefusalEvents(pub(super) Events);
 
 impl RefusalEvents {
-    /// Tells the set, and the object that wanted the pod.
+    /// Tells the set, if it was one, and the object that wanted the pod.
     pub(super) fn tell(&self, namespace: &str, set_uid: Option<String>, refused: Refused) {
-        let set = ObjectReference {
+        let set = refused.set.map(|name| ObjectReference {
             api_version: Some(API_VERSION.to_owned()),
             kind: Some("SidecarSet".to_owned()),
-            name: Some(refused.set.clone()),
+            name: Some(name),
             // By the uid kubectl finds the events of an object.
             uid: set_uid,
             ..ObjectReference::default()
-        };
+        });
         let owner = refused.owner.map(|owner| reference(namespace, owner));
         let note = |regarding, related, message: String| Note {
             regarding,
@@ -31,8 +31,9 @@ impl RefusalEvents {
             message,
         };
         if let Some(owner) = &owner {
-            self.0.tell(note(owner.clone(), Some(set.clone()), refused.message.clone()));
+            self.0.tell(note(owner.clone(), set.clone(), refused.message.clone()));
         }
+        let Some(set) = set else { return };
         let message = format!("refused a pod of namespace {namespace}: {}", refused.message);
         self.0.tell(note(set, owner, message));
     }

@@ -29,6 +29,7 @@ use super::ledgers::Ledgers;
 use super::metrics::{About, AdmissionMetrics, Answered};
 use crate::admission::pods::{self, Answer, Begun, Question};
 use crate::admission::{Ask, Request, Reservation, Response, Unreadable, sets};
+use crate::finish::Finish;
 use crate::switch::Switch;
 use crate::view::{LookupError, View};
 use crate::{chance, names};
@@ -45,6 +46,7 @@ pub struct Handlers {
     pub(super) events: RefusalEvents,
     pub(super) ledgers: Ledgers,
     pub(super) mode: SetMode,
+    pub(super) finish: Finish,
     pub(super) namespace: Arc<str>,
     /// Large pods go one after the other, so that those of normal size have the other cores.
     pub(super) large: Arc<Semaphore>,
@@ -97,8 +99,12 @@ impl Handlers {
         }
         let namespace = self.view.namespace(&request.namespace, deadline.remaining()).await?;
         let known = self.view.known();
-        let installation =
-            Installation { mode: self.mode, is_off: self.switch.is_off(), own_namespace: Some(&self.namespace) };
+        let installation = Installation {
+            mode: self.mode,
+            is_off: self.switch.is_off(),
+            own_namespace: Some(&self.namespace),
+            finish: self.finish.finishing(),
+        };
         let (matched, draw) = (self.view.matched_pods(), chance::draw());
         let question = Question { known: &known, namespace: &namespace, installation, matched: &matched, draw };
         let Answer { response, outcomes, refusal } = match pods::begin(&request, question)? {
@@ -114,8 +120,9 @@ impl Handlers {
         if let Some(refusal) = refusal
             && request.dry_run != Some(true)
         {
-            debug!(namespace = &*request.namespace, set = refusal.set, code = refusal.reason.code(), "refused a pod");
-            let set_uid = known.judged.get(&refusal.set).map(|judged| judged.uid.clone());
+            debug!(namespace = &*request.namespace, set = ?refusal.set, code = refusal.reason.code(), "refused a pod");
+            let set = refusal.set.as_ref().and_then(|set| known.judged.get(set));
+            let set_uid = set.map(|judged| judged.uid.clone());
             self.events.tell(&request.namespace, set_uid, refusal);
         }
         Ok((response, uid))

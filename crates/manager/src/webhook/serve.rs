@@ -19,6 +19,7 @@ use super::handlers::{Handlers, router};
 use super::ledgers::Ledgers;
 use super::metrics::AdmissionMetrics;
 use crate::events::{EventMetrics, Events};
+use crate::finish::Finish;
 use crate::gates::POD_WEBHOOK;
 use crate::settings::Settings;
 use crate::switch::Switch;
@@ -62,6 +63,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         events: RefusalEvents(events),
         ledgers: ledgers.clone(),
         mode: settings.mode,
+        finish: Finish::new(settings, gates),
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
     };

@@ -1,10 +1,10 @@
 use pillion_api::Reason;
-use pillion_inject::Outcome;
+use pillion_inject::{Finishing, Installation, Namespace, Outcome};
 use pillion_manager::admission::Request;
-use pillion_manager::admission::pods::{Owner, is_creation};
+use pillion_manager::admission::pods::{Owner, begin, is_creation};
 use serde_json::{Value, json};
 
-use crate::{asked, body, set};
+use crate::{answered, asked, body, known, question, set, told};
 
 fn pod() -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-", "labels": {"app": "web"},
@@ -28,6 +28,42 @@ fn a_pod_that_no_set_means_gets_an_empty_answer() {
 }
 
 #[test]
+fn a_pod_that_no_set_means_is_finished_where_that_is_on() {
+    let told_with = |pod: &Value, finish: Option<Finishing<'_>>| {
+        let bytes = body("", "pods", "CREATE", pod);
+        let request = Request::parse(&bytes).unwrap();
+        let (known, namespace) = (known(&[]), Namespace::named("shop"));
+        let installation = Installation { finish, ..Installation::default() };
+        let answer = answered(begin(&request, question(&known, &namespace, installation)).unwrap());
+        (told(&answer.response), answer.refusal)
+    };
+    let mut named = pod();
+    named["metadata"]["annotations"] = json!({"pillion.dev/sidecars": "logs"});
+    named["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, {"name": "logs", "image": "logs:1"}]);
+    let mut variable = pod();
+    let env = json!([{"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE", "value": "exit:1"}]);
+    variable["spec"]["containers"] = json!([{"name": "app", "image": "app:1"}, {"name": "logs", "env": env}]);
+    let empty = json!({"uid": "u-1", "allowed": true});
+    for marked in [&named, &variable] {
+        assert_eq!(told_with(marked, None), (empty.clone(), None));
+        assert_eq!(told_with(marked, Some(Finishing::default())).0["patchType"], "JSONPatch");
+    }
+    assert_eq!(told_with(&pod(), Some(Finishing::default())), (empty, None));
+    let warnings = &told_with(&variable, Some(Finishing::default())).0["warnings"];
+    let ignored = "the image in KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE is not used";
+    assert_eq!(*warnings, json!([format!("container logs: PL355: {ignored}")]));
+
+    named["metadata"]["annotations"] = json!({"pillion.dev/sidecars": "proxy"});
+    let (told, refusal) = told_with(&named, Some(Finishing::default()));
+    let cure = Reason::UnknownSidecar.cure();
+    let message = format!("PL318: annotation pillion.dev/sidecars names proxy (there are: app, logs): {cure}");
+    assert_eq!(told["status"]["message"], message);
+    let refusal = refusal.unwrap();
+    assert_eq!((refusal.set, refusal.reason), (None, Reason::UnknownSidecar));
+    assert_eq!(refusal.owner.unwrap().name, "web");
+}
+
+#[test]
 fn an_injected_pod_is_audited_by_set() {
     let (answer, told) = asked(&pod(), &[adding("mesh", "proxy"), adding("logs", "shipper")]);
     assert_eq!(answer.outcomes, [(Outcome::Applied, Reason::Injected); 2]);
@@ -46,7 +82,7 @@ fn a_refusal_names_every_set_with_its_cure_and_who_wanted_the_pod() {
     assert_eq!(told["status"], json!({"code": 403, "reason": "Forbidden", "message": message}));
     assert_eq!(told.get("patch"), None);
     let refusal = answer.refusal.unwrap();
-    assert_eq!((refusal.set.as_str(), refusal.reason), ("logs", Reason::ContainerClash));
+    assert_eq!((refusal.set.as_deref(), refusal.reason), (Some("logs"), Reason::ContainerClash));
     let owner = Owner {
         api_version: "apps/v1".to_owned(),
         kind: "ReplicaSet".to_owned(),

@@ -95,8 +95,12 @@ impl Survey<'_> {
         let sets = self.context.view.sets();
         let edit = Edit::new(name, before.as_deref(), Some(after), &sets);
         let settings = &self.context.settings;
-        let installation =
-            Installation { mode: settings.mode, is_off: false, own_namespace: Some(&settings.namespace) };
+        let installation = Installation {
+            mode: settings.mode,
+            is_off: false,
+            own_namespace: Some(&settings.namespace),
+            finish: self.context.finish.finishing(),
+        };
         let effect = if created.origin.is_template() {
             edit.effect(&created.pod, &namespace, installation)
         } else {
