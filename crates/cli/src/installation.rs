@@ -2,18 +2,20 @@
 
 use pillion_api::SetMode;
 use pillion_api::names::{SWITCH_KEY, SWITCHED_OFF};
-use pillion_inject::Installation;
-use serde_json::Value;
+use pillion_inject::{Agent, Finishing, Installation};
+use serde_json::{Map, Value};
 
 /// The namespace the chart installs into.
 pub(crate) const DEFAULT_NAMESPACE: &str = "pillion-system";
 /// The namespace in which a pod is tried.
 pub(crate) const DEFAULT_PROBE_NAMESPACE: &str = "default";
+/// What stands for the image of the agent where there is no cluster.
+pub(crate) const AGENT_IMAGE: &str = "pillion-agent";
 /// The Deployments of the roles; in the small layout one pod has all roles.
 pub(crate) const DEPLOYMENTS: [&str; 3] = ["pillion-webhook", "pillion-controller", "pillion-manager"];
 
 /// What decides about all pods of the cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
     /// The namespace the product runs in.
     pub(crate) namespace: String,
@@ -21,6 +23,10 @@ pub(crate) struct Facts {
     pub(crate) is_off: bool,
     /// Whether pods are changed at all.
     pub(crate) mode: SetMode,
+    /// Whether sidecars are ended when all others have ended.
+    pub(crate) finishes: bool,
+    /// What ends those of mode Wrap.
+    pub(crate) agent: Option<Agent>,
 }
 
 impl Facts {
@@ -28,18 +34,38 @@ impl Facts {
     pub(crate) fn read(namespace: &str, switch: Option<&Value>, deployments: &[Value]) -> Self {
         let modes = deployments.iter().filter_map(|deployment| argument(deployment, "mode"));
         let observes = modes.into_iter().any(|mode| mode == "Observe");
+        let gates = deployments.iter().filter_map(|deployment| argument(deployment, "feature-gates"));
+        let mut gates = gates.flat_map(|gates| gates.split(','));
+        let image = deployments.iter().find_map(|deployment| argument(deployment, "agent-image"));
         Self {
             namespace: namespace.to_owned(),
             is_off: switch.is_some_and(is_off),
             mode: if observes { SetMode::Observe } else { SetMode::Inject },
+            finishes: gates.any(|gate| gate.trim() == "SidecarFinish=true"),
+            agent: image.filter(|image| !image.is_empty()).map(agent),
         }
+    }
+
+    /// Where there is no cluster: what people write is shown as it is meant, so sidecars are ended.
+    pub(crate) fn offline(agent_image: &str) -> Self {
+        Self { finishes: true, agent: Some(agent(agent_image)), ..Self::default() }
+    }
+
+    /// How sidecars are ended.
+    pub(crate) fn finishing(&self) -> Option<Finishing<'_>> {
+        self.finishes.then_some(Finishing { agent: self.agent.as_ref() })
     }
 
     /// The same for the deciding function.
     pub(crate) fn installation(&self) -> Installation<'_> {
         let own_namespace = Some(self.namespace.as_str()).filter(|name| !name.is_empty());
-        Installation { mode: self.mode, is_off: self.is_off, own_namespace }
+        Installation { mode: self.mode, is_off: self.is_off, own_namespace, finish: self.finishing() }
     }
+}
+
+/// The agent of an image. What its init container is given besides is not worth asking for.
+fn agent(image: &str) -> Agent {
+    Agent { image: image.to_owned(), pull_secrets: Vec::new(), resources: Map::new() }
 }
 
 /// Whether the switch says that injection is off.
@@ -83,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn sidecars_are_ended_where_the_installation_says_so() {
+        let flags = ["webhook", "--feature-gates=PodWebhook=true,SidecarFinish=true", "--agent-image=agent:1"];
+        let facts = Facts::read("pillion-system", None, &[deployment(&flags)]);
+        assert_eq!(facts.finishing().map(|it| it.agent.map(|agent| agent.image.as_str())), Some(Some("agent:1")));
+        let facts = Facts::read("pillion-system", None, &[deployment(&["webhook", "--agent-image=agent:1"])]);
+        assert!(facts.finishing().is_none());
+    }
+
+    #[test]
     fn the_switch_is_off_where_it_says_so_and_nowhere_else() {
         for (switch, expected) in [
             (json!({"data": {"injection": "off"}}), true),
@@ -94,7 +129,7 @@ mod tests {
             assert_eq!(is_off(&switch), expected, "{switch}");
         }
         let facts = Facts::read("pillion-system", None, &[deployment(&["--mode", "Observe"])]);
-        let expected = Facts { namespace: "pillion-system".to_owned(), is_off: false, mode: SetMode::Observe };
+        let expected = Facts { namespace: "pillion-system".to_owned(), mode: SetMode::Observe, ..Facts::default() };
         assert_eq!(facts, expected);
         assert_eq!(facts.installation().own_namespace, Some("pillion-system"));
     }

@@ -6,9 +6,10 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use pillion_inject::Outcome;
+use pillion_inject::{Outcome, WorkloadPod, marks, mentions_variable};
 use serde_json::{Value, json};
 
+use crate::installation::{AGENT_IMAGE, Facts};
 use crate::layout::indented;
 use crate::manifest::{self, Manifest};
 use crate::preview::{Branch, Given, Preview, Role, Subject, Trouble, json, why};
@@ -35,6 +36,10 @@ pub(crate) struct Arguments {
     /// proportion between two revisions, a pod of each is shown.
     #[arg(long, value_name = "NAME")]
     revision: Option<String>,
+    /// Image of the agent, for pods whose sidecars it ends. Sidecars are shown as if the installation had the feature gate
+    /// SidecarFinish on.
+    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE)]
+    agent_image: String,
     /// Show what changes.
     #[arg(long)]
     diff: bool,
@@ -124,6 +129,7 @@ fn given(arguments: &Arguments) -> io::Result<Result<Given, Trouble>> {
         [(&workloads[..], Role::Anything), (&surroundings, Role::Surroundings), (&limit_ranges, Role::Surroundings)];
     let sorted = Given::sort(&sources, &arguments.namespace);
     Ok(sorted.and_then(|mut given| {
+        given.facts = Facts::offline(&arguments.agent_image);
         given.add_labels(arguments.namespace_labels.iter().cloned());
         if given.workloads.is_empty() {
             return Err(Trouble::Usage("nothing in -f creates pods: give a Pod, a Deployment or the like".to_owned()));
@@ -134,11 +140,17 @@ fn given(arguments: &Arguments) -> io::Result<Result<Given, Trouble>> {
             let message = format!("no set that is given has revision {name}: give its ControllerRevision with -s");
             return Err(Trouble::Usage(message));
         }
-        if given.sets.sets().len() == 0 {
+        if given.sets.sets().len() == 0 && given.workloads.iter().all(|(_, workload)| !has_sidecars(workload)) {
             return Err(Trouble::Usage("no SidecarSet is given: name its file or folder with -s".to_owned()));
         }
         Ok(given)
     }))
+}
+
+/// Whether a pod has something to show without any set.
+fn has_sidecars(workload: &WorkloadPod) -> bool {
+    workload.pod.pointer("/metadata/annotations").is_some_and(|all| all.get(marks::SIDECARS).is_some())
+        || mentions_variable(&workload.pod.to_string())
 }
 
 fn named(kind: &str) -> &str {
@@ -153,7 +165,9 @@ fn summary(preview: &Preview<'_>) -> String {
         let refusals = preview.decision.refusals();
         let told = refusals
             .map(|verdict| format!("{title}: refused by {}: {}: {}\n", verdict.set, verdict.reason, verdict.message));
-        return told.collect();
+        let of_pod = preview.decision.refusal.iter();
+        let of_pod = of_pod.map(|refusal| format!("{title}: refused: {}: {}\n", refusal.reason, refusal.message));
+        return told.chain(of_pod).collect();
     }
     let present: Vec<&str> = preview.present().map(|verdict| verdict.set).collect();
     let (count, all) = (present.len(), preview.all().len());
@@ -166,6 +180,9 @@ fn summary(preview: &Preview<'_>) -> String {
     }
     for (set, warning) in verdicts.iter().flat_map(|it| it.warnings.iter().map(move |warning| (it.set, warning))) {
         let _ = writeln!(text, "warning: {title}: {set}: {}: {}", warning.reason, warning.message);
+    }
+    for ending in &preview.decision.endings {
+        let _ = writeln!(text, "{title}: sidecar {}: {}: {}", ending.container, ending.reason, ending.message);
     }
     text
 }

@@ -78,7 +78,8 @@ impl<'a> Survey<'a> {
         fill_in(&mut pod, namespace, &ranges);
         let namespace = given.namespace(namespace);
         // What the sets do once injection is on is what counts, not whether it is on now.
-        let installation = Installation { own_namespace: Some(&given.facts.namespace), ..Installation::default() };
+        let (own_namespace, finish) = (Some(given.facts.namespace.as_str()), given.facts.finishing());
+        let installation = Installation { own_namespace, finish, ..Installation::default() };
         let effect = |edit: &Edit<'_>| {
             if is_template {
                 edit.effect(&pod, &namespace, installation)

@@ -11,7 +11,7 @@ use pillion_rollout::history::Revision;
 use serde_json::Value;
 
 use super::branch::Revisions;
-use crate::installation::Facts;
+use crate::installation::{AGENT_IMAGE, Facts};
 use crate::manifest::Manifest;
 use crate::sidecar_sets::{is_set, judged};
 use crate::test::SUITE;
@@ -60,7 +60,7 @@ pub(crate) enum Role {
 impl Given {
     /// Sorts objects by what they are for. Objects that name no namespace are in `namespace`.
     pub(crate) fn sort(sources: &[(&[Manifest], Role)], namespace: &str) -> Result<Self, Trouble> {
-        let mut given = Self::default();
+        let mut given = Self { facts: Facts::offline(AGENT_IMAGE), ..Self::default() };
         let mut errors = Vec::new();
         for (manifests, role) in sources {
             let mut left_out = BTreeMap::<&str, usize>::new();

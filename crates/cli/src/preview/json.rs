@@ -1,6 +1,6 @@
 //! A preview for programs. Fields may be added, and none changes its meaning.
 
-use pillion_inject::{Filled, Outcome, Size};
+use pillion_inject::{Ending, Filled, Outcome, Size, Warning};
 use serde_json::{Value, json};
 
 use super::{Preview, Said};
@@ -15,6 +15,10 @@ pub(crate) fn json(preview: &Preview<'_>) -> Value {
         "namespace": {"name": subject.namespace.name, "labels": subject.namespace.labels},
         "admitted": !preview.decision.is_refused(),
         "verdicts": preview.all().iter().map(|(set, said)| verdict(set, said)).collect::<Vec<_>>(),
+        "endings": preview.decision.endings.iter().map(ending).collect::<Vec<_>>(),
+        "refusal": preview.decision.refusal.as_ref().map(|refusal| json!({
+            "code": refusal.reason.code(), "reason": refusal.reason.name(), "message": refusal.message,
+        })),
         "defaults": {
             "before": subject.filled.iter().map(filled).collect::<Vec<_>>(),
             "after": preview.filled_after.iter().map(filled).collect::<Vec<_>>(),
@@ -36,11 +40,24 @@ fn verdict(set: &str, said: &Said<'_, '_>) -> Value {
             "set": set, "outcome": verdict.outcome.word(), "code": verdict.reason.code(), "reason": verdict.reason.name(),
             "message": verdict.message,
             "sizes": verdict.sizes.iter().map(size).collect::<Vec<_>>(),
-            "warnings": verdict.warnings.iter().map(|warning| json!({
-                "code": warning.reason.code(), "reason": warning.reason.name(), "message": warning.message,
-            })).collect::<Vec<_>>(),
+            "warnings": verdict.warnings.iter().map(warning).collect::<Vec<_>>(),
         }),
     }
+}
+
+/// How a sidecar is ended.
+fn ending(ending: &Ending) -> Value {
+    json!({
+        "container": ending.container,
+        "code": ending.reason.code(),
+        "reason": ending.reason.name(),
+        "message": ending.message,
+        "warnings": ending.warnings.iter().map(warning).collect::<Vec<_>>(),
+    })
+}
+
+fn warning(warning: &Warning) -> Value {
+    json!({"code": warning.reason.code(), "reason": warning.reason.name(), "message": warning.message})
 }
 
 /// An amount, and how it came about.

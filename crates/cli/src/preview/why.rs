@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pillion_api::{Reason, Segment};
 use pillion_expr::{Mode, Operation, Outcome as Computed, Side, Step};
-use pillion_inject::{Filled, FilledBy, Outcome, Size, Verdict, asked_for};
+use pillion_inject::{Decision, Filled, FilledBy, Outcome, Size, Verdict, asked_for};
 use pillion_quantity::Quantity;
 
 use super::{Preview, Said};
@@ -14,13 +14,28 @@ use crate::layout::{hanging, indented};
 pub(crate) fn why(preview: &Preview<'_>) -> String {
     let rows: Vec<[String; 4]> = preview.all().iter().map(|(set, said)| row(preview, set, said)).collect();
     let mut text = table(&rows);
-    let mut sections = vec![arithmetic(preview)];
+    let mut sections = vec![arithmetic(preview), endings(&preview.decision)];
     sections.extend(filled_in(preview));
     sections.push(problems(preview));
     sections.push(preview.notes().iter().map(|note| indented(2, &format!("note: {note}"))).collect());
     for section in sections.into_iter().filter(|section| !section.is_empty()) {
         text.push('\n');
         text.push_str(&section);
+    }
+    text
+}
+
+/// How sidecars are ended, and whatever there is to know about it; or why the pod cannot have what it asks for.
+fn endings(decision: &Decision<'_>) -> String {
+    let mut text = String::new();
+    for ending in &decision.endings {
+        text.push_str(&indented(2, &format!("sidecar {}: {} [{}]", ending.container, ending.message, ending.reason)));
+        for warning in &ending.warnings {
+            text.push_str(&indented(4, &format!("warning: {} [{}]", warning.message, warning.reason)));
+        }
+    }
+    if let Some(refusal) = &decision.refusal {
+        text.push_str(&explained(&format!("the pod is refused: {}", refusal.message), refusal.reason));
     }
     text
 }

@@ -352,9 +352,13 @@ fn decided(rollout: &Rollout, pod: &Value, (name, template): (&str, &Template)) 
         }
     });
     // What the revisions do is what counts, not whether injection is on now.
-    let installation = Installation { own_namespace: Some(&given.facts.namespace), ..Installation::default() };
+    let (own_namespace, finish) = (Some(given.facts.namespace.as_str()), given.facts.finishing());
+    let installation = Installation { own_namespace, finish, ..Installation::default() };
     let decision = inject(pod, &namespace, candidates, installation);
     if let Some(refusal) = decision.refusals().next() {
+        return Err(format!("with {name}: {} [{}]", refusal.message, refusal.reason));
+    }
+    if let Some(refusal) = &decision.refusal {
         return Err(format!("with {name}: {} [{}]", refusal.message, refusal.reason));
     }
     let mut pod = decision.pod.clone().unwrap_or_else(|| pod.clone());

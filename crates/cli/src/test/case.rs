@@ -122,14 +122,21 @@ fn wrong_verdicts(case: &Case, preview: &Preview<'_>) -> Vec<String> {
 fn wrong_refusal(case: &Case, preview: &Preview<'_>) -> Vec<String> {
     let told = |what: &str| -> Vec<String> {
         let refusals = preview.decision.refusals();
-        refusals.map(|verdict| format!("{what}{} by {}: {}", verdict.reason, verdict.set, verdict.message)).collect()
+        let of_sets =
+            refusals.map(|verdict| format!("{what}{} by {}: {}", verdict.reason, verdict.set, verdict.message));
+        let of_pod = preview.decision.refusal.iter();
+        of_sets.chain(of_pod.map(|refusal| format!("{what}{}: {}", refusal.reason, refusal.message))).collect()
+    };
+    let is_other = |expected: Reason| {
+        let of_pod = preview.decision.refusal.iter().map(|refusal| refusal.reason);
+        preview.decision.refusals().map(|verdict| verdict.reason).chain(of_pod).any(|reason| reason != expected)
     };
     match case.refused {
         None if case.expect.is_some() => told("expected a pod, refused for "),
         Some(expected) if !preview.decision.is_refused() => {
             vec![format!("expected the pod to be refused for {expected}, it is not")]
         }
-        Some(expected) if preview.decision.refusals().any(|verdict| verdict.reason != expected) => {
+        Some(expected) if is_other(expected) => {
             told(&format!("expected the pod to be refused for {expected}, refused for "))
         }
         None | Some(_) => Vec::new(),
