@@ -8,6 +8,7 @@
 //! - `why`: why a pod of a cluster is as it is.
 //! - `diff`: what applying sets would do to the pods of a cluster.
 //! - `rollout`: how a change reaches the pods that run, and the hand on it.
+//! - `convert`: manifests with `sidecar: true` as Kubernetes takes them.
 //! - `check`: whether the installation is well.
 //! - `off`, `on`: stop and start injection.
 //!
@@ -24,6 +25,7 @@ use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod check;
+mod convert;
 mod diagnostic;
 mod diff;
 mod expr;
@@ -68,6 +70,8 @@ enum Verb {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(about = "Follow how a change of a SidecarSet reaches running pods; pause, promote or undo it")]
     Rollout(rollout::Verb),
+    #[command(about = "Turn manifests with sidecar: true into ones that Kubernetes takes")]
+    Convert(convert::Arguments),
     /// Check the installation in a cluster: certificates, registration, reachability, versions.
     Check(check::Arguments),
     /// Stop injection at once, also while nothing of the product runs.
@@ -120,6 +124,7 @@ pub fn main() -> ExitCode {
         Verb::Why(arguments) => why::run(&arguments, &mut streams),
         Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
         Verb::Rollout(verb) => rollout::run(&verb, &mut streams),
+        Verb::Convert(arguments) => convert::run(&arguments, &mut streams),
         Verb::Check(arguments) => check::run(&arguments, &mut streams),
         Verb::Off(arguments) => switch::off(&arguments, &mut streams),
         Verb::On(arguments) => switch::on(&arguments, &mut streams),

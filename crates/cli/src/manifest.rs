@@ -173,6 +173,21 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, ReadError> {
 
 /// The objects of one file.
 pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, ReadError> {
+    let (text, documents) = nodes(file, bytes)?;
+    let source = Rc::new(Source::new(text));
+    let objects = documents.into_iter().flat_map(|(value, node)| without_list(value, node));
+    Ok(objects
+        .map(|(value, node)| Manifest { file: file.to_owned(), value, node, source: Rc::clone(&source) })
+        .collect())
+}
+
+/// The objects of one file as they stand there, lists whole.
+pub(crate) fn values(file: &str, bytes: &[u8]) -> Result<Vec<Value>, ReadError> {
+    Ok(nodes(file, bytes)?.1.into_iter().map(|(value, _)| value).collect())
+}
+
+/// The text of one file, and its documents.
+fn nodes<'t>(file: &str, bytes: &'t [u8]) -> Result<(&'t str, Vec<(Value, Node)>), ReadError> {
     let text = str::from_utf8(bytes).map_err(|_| ReadError::NotText { file: file.to_owned() })?;
     // Editors of Windows put a mark first, which is no part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -180,11 +195,7 @@ pub(crate) fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, ReadError
         let yaml::Wrong { line, column, message } = error;
         ReadError::Syntax { file: file.to_owned(), line, column, message }
     })?;
-    let source = Rc::new(Source::new(text));
-    let objects = documents.into_iter().flat_map(|(value, node)| without_list(value, node));
-    Ok(objects
-        .map(|(value, node)| Manifest { file: file.to_owned(), value, node, source: Rc::clone(&source) })
-        .collect())
+    Ok((text, documents))
 }
 
 /// The items of a list, as `kubectl get -o yaml` prints one; of anything else, itself.

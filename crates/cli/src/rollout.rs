@@ -22,6 +22,8 @@ mod revisions;
 mod status;
 mod write;
 
+pub(crate) use history::{age, plural};
+
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Show how far a change of a set has come, what happens next, and what pods wait for.

@@ -1,5 +1,7 @@
 //! `pillion why`: why pods of a cluster have or lack their sidecars.
 //!
+//! Of a Job that has not finished it also says which container still runs, and what would end it.
+//!
 //! A pod tells by the record it carries. What has no record, and what does not exist yet, is decided again with what the
 //! cluster has now.
 
@@ -7,13 +9,15 @@ use std::collections::BTreeSet;
 use std::io;
 
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::live::kinds::{Kind, POD, named};
+use crate::live::kinds::{JOB, Kind, POD, named};
 use crate::live::{Cluster, Connection, Failure, Query, World, run as run_live};
 use crate::{Ending, Streams, yaml_text};
 
 mod answer;
+mod job;
 mod recorded;
 mod standing;
 #[cfg(test)]
@@ -21,6 +25,7 @@ mod tests;
 mod view;
 
 use answer::Answer;
+use job::JobAnswer;
 use view::Detail;
 
 #[derive(Args)]
@@ -75,22 +80,65 @@ pub(crate) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Resul
         for note in &world.notes {
             writeln!(streams.err, "note: {note}")?;
         }
-        write!(streams.out, "{}", shown(&answers, arguments.output))?;
-        Ok(if answers.iter().any(Answer::is_finding) { Ending::Finding } else { Ending::Fine })
+        let jobs = jobs(cluster, &subjects).await?;
+        write!(streams.out, "{}", shown(&jobs, &answers, arguments.output))?;
+        let is_finding = answers.iter().any(Answer::is_finding) || jobs.iter().any(|job| job.is_finding);
+        Ok(if is_finding { Ending::Finding } else { Ending::Fine })
     })
 }
 
-fn shown(answers: &[Answer], output: Output) -> String {
+fn shown(jobs: &[JobAnswer], answers: &[Answer], output: Output) -> String {
+    let text = |detail| {
+        let jobs = jobs.iter().map(|job| format!("{}\n", job.text)).collect::<String>();
+        jobs + &view::text(answers, detail)
+    };
     match output {
-        Output::Text => view::text(answers, Detail::Short),
-        Output::Wide => view::text(answers, Detail::Full),
-        Output::Json => format!("{:#}\n", document(answers)),
-        Output::Yaml => yaml_text::document(&document(answers)),
+        Output::Text => text(Detail::Short),
+        Output::Wide => text(Detail::Full),
+        Output::Json => format!("{:#}\n", document(jobs, answers)),
+        Output::Yaml => yaml_text::document(&document(jobs, answers)),
     }
 }
 
-fn document(answers: &[Answer]) -> Value {
-    json!({"objects": answers.iter().map(view::json).collect::<Vec<_>>()})
+fn document(jobs: &[JobAnswer], answers: &[Answer]) -> Value {
+    let mut document = json!({"objects": answers.iter().map(view::json).collect::<Vec<_>>()});
+    if !jobs.is_empty() {
+        document["jobs"] = jobs.iter().map(|job| job.json.clone()).collect();
+    }
+    document
+}
+
+/// Whether the Jobs that are asked about finish; of a `CronJob`, its newest.
+async fn jobs(cluster: &Cluster, subjects: &[Value]) -> Result<Vec<JobAnswer>, Failure> {
+    let mut answers = Vec::new();
+    for subject in subjects {
+        let namespace = namespace_of(subject);
+        let job = match subject["kind"].as_str() {
+            Some("Job") => Some(subject.clone()),
+            Some("CronJob") => {
+                let all = cluster.list(JOB, Query { namespace: Some(&namespace), labels: None }).await?;
+                newest_of(subject, all)
+            }
+            _ => None,
+        };
+        let Some(job) = job else { continue };
+        let labels = format!("batch.kubernetes.io/job-name={}", job["metadata"]["name"].as_str().unwrap_or_default());
+        let query = Query { namespace: Some(&namespace), labels: Some(&labels) };
+        let pods = cluster.list(POD, query).await?;
+        answers.push(job::explain(&job, &pods, Timestamp::now()));
+    }
+    Ok(answers)
+}
+
+/// The Job that a `CronJob` made last.
+fn newest_of(cron_job: &Value, jobs: Vec<Value>) -> Option<Value> {
+    let uid = &cron_job["metadata"]["uid"];
+    let is_its = |job: &Value| {
+        let owners = job["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.into_iter().any(|owner| owner["uid"] == *uid)
+    };
+    let created = |job: &Value| job["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
+    jobs.into_iter().filter(is_its).max_by_key(created)
 }
 
 /// The pods and workloads that are asked about.

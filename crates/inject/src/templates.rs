@@ -75,6 +75,9 @@ pub fn pod_of(workload: &Value, namespace: &str) -> Result<Option<WorkloadPod>, 
         ("apps.kruise.io", "CloneSet") => {
             let mut pod = made(workload, "spec", &origin)?;
             add_claims(&mut pod, workload, &format!("{}-{UNKNOWN_ID}", origin.name))?;
+            // It is the one owner whose pods are decided about by who owns them.
+            let owner = json!({"apiVersion": api_version, "kind": kind, "name": origin.name, "controller": true});
+            pod["metadata"]["ownerReferences"] = json!([owner]);
             (pod, &[REVISION, "apps.kruise.io/cloneset-instance-id"])
         }
         _ => return Ok(None),

@@ -52,13 +52,15 @@ pub(crate) const DISRUPTION_BUDGET: Kind =
     Kind { name: "PodDisruptionBudget", api_version: "policy/v1", plural: "poddisruptionbudgets", short: "pdb" };
 pub(crate) const SECRET: Kind = Kind { name: "Secret", api_version: "v1", plural: "secrets", short: "secret" };
 
+pub(crate) const JOB: Kind = Kind { name: "Job", api_version: "batch/v1", plural: "jobs", short: "job" };
+
 /// The kinds with a template for pods, besides pods themselves.
 pub(crate) const WORKLOADS: [Kind; 8] = [
     DEPLOYMENT,
     Kind { name: "ReplicaSet", api_version: "apps/v1", plural: "replicasets", short: "rs" },
     Kind { name: "StatefulSet", api_version: "apps/v1", plural: "statefulsets", short: "sts" },
     Kind { name: "DaemonSet", api_version: "apps/v1", plural: "daemonsets", short: "ds" },
-    Kind { name: "Job", api_version: "batch/v1", plural: "jobs", short: "job" },
+    JOB,
     Kind { name: "CronJob", api_version: "batch/v1", plural: "cronjobs", short: "cj" },
     Kind { name: "ReplicationController", api_version: "v1", plural: "replicationcontrollers", short: "rc" },
     Kind { name: "CloneSet", api_version: "apps.kruise.io/v1alpha1", plural: "clonesets", short: "clone" },

@@ -163,12 +163,12 @@ fn json(rollout: &Rollout) -> Value {
 }
 
 /// `1 pod`, `2 pods`
-pub(super) fn plural(count: usize, word: &str) -> String {
+pub(crate) fn plural(count: usize, word: &str) -> String {
     if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// As kubectl tells it: the largest unit that is not zero.
-pub(super) fn age(since: SignedDuration) -> String {
+pub(crate) fn age(since: SignedDuration) -> String {
     let seconds = since.as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),

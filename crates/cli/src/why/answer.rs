@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pillion_api::{PodRevisions, REVISIONS, Reason};
 use pillion_inject::coverage::Standing;
-use pillion_inject::{Origin, Outcome, Record, asked_for, marks, mismatch, pod_of};
+use pillion_inject::{Decision, Origin, Outcome, Record, asked_for, marks, mismatch, pod_of};
 use serde_json::{Value, json};
 
 use super::recorded;
@@ -19,6 +19,10 @@ pub(crate) struct Answer {
     pub(crate) basis: Basis,
     /// The sets, in the order of their names.
     pub(crate) rows: Vec<Row>,
+    /// How sidecars are ended, or why the pod cannot have what it asks for itself, each with its code.
+    pub(crate) endings: Vec<(String, Reason)>,
+    /// Whether the pod is refused whatever the sets say.
+    pub(crate) is_refused: bool,
     /// What the API server fills in, where that was asked.
     pub(crate) filled: Vec<String>,
     pub(crate) notes: Vec<String>,
@@ -76,7 +80,7 @@ impl Row {
 impl Answer {
     /// Whether somebody should do something about it.
     pub(crate) fn is_finding(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == MISSED || row.verdict == Outcome::Refused.word())
+        self.is_refused || self.rows.iter().any(|row| row.verdict == MISSED || row.verdict == Outcome::Refused.word())
     }
 }
 
@@ -97,6 +101,8 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
         origin: workload.origin.clone(),
         basis: if workload.origin.is_template() { Basis::Template } else { Basis::NoRecord },
         rows: Vec::new(),
+        endings: Vec::new(),
+        is_refused: false,
         filled: Vec::new(),
         notes: Vec::new(),
         conclusion: None,
@@ -106,11 +112,15 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
         let revisions = annotation(REVISIONS).and_then(PodRevisions::parse).unwrap_or_default();
         answer.rows = recorded::rows(world, &record, &revisions);
         answer.notes.extend(recorded::note(&record));
+        answer.endings = recorded::endings(&record);
         answer.rows.extend(unrecorded(world, &preview, &record, &standing));
     } else {
         answer.rows = preview.all().iter().map(|(set, said)| evaluated(&preview, set, said)).collect();
         if answer.basis == Basis::NoRecord {
             answer.rows.iter_mut().for_each(|row| without_record(row, &standing));
+        } else {
+            answer.endings = endings(&preview.decision);
+            answer.is_refused = preview.decision.refusal.is_some();
         }
         answer.notes = preview.notes();
         answer.filled = filled_in(&preview).into_iter().filter(|section| !section.is_empty()).collect();
@@ -123,6 +133,19 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
     answer.rows.extend(invalid);
     answer.rows.sort_by(|one, other| one.set.cmp(&other.set));
     Ok(answer)
+}
+
+/// How sidecars would be ended.
+fn endings(decision: &Decision<'_>) -> Vec<(String, Reason)> {
+    let mut told = Vec::new();
+    for ending in &decision.endings {
+        told.push((format!("sidecar {}: {}", ending.container, ending.message), ending.reason));
+        let warnings = ending.warnings.iter();
+        told.extend(warnings.map(|it| (format!("warning: sidecar {}: {}", ending.container, it.message), it.reason)));
+    }
+    let refusal = decision.refusal.as_ref();
+    told.extend(refusal.map(|it| (format!("the pod is refused: {}", it.message), it.reason)));
+    told
 }
 
 /// What a set decides now.

@@ -17,6 +17,14 @@ pub(crate) fn rows(world: &World, record: &Record, revisions: &PodRevisions) -> 
     record.sets.iter().map(|(set, entry)| row(world, set, entry, revisions.of(set))).collect()
 }
 
+/// How sidecars are ended.
+pub(crate) fn endings(record: &Record) -> Vec<(String, Reason)> {
+    let all = record.finish.iter().flat_map(|(container, codes)| codes.iter().map(move |code| (container, code)));
+    // A code that a newer version wrote is not known here.
+    let known = all.filter_map(|(container, code)| Some((container, code.parse::<Reason>().ok()?)));
+    known.map(|(container, reason)| (format!("sidecar {container}: {}", sentence(reason)), reason)).collect()
+}
+
 /// What is missing in a record.
 pub(crate) fn note(record: &Record) -> Option<String> {
     let lost = match record.cut {

@@ -2,6 +2,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "tests, in which JSON is written where it is used")]
 
 use pillion_api::{Group, Reason, SetMode};
+use pillion_inject::Agent;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, answers};
@@ -39,7 +40,7 @@ impl Scene {
     }
 
     fn text(&self) -> String {
-        shown(&self.answers(), Output::Text)
+        shown(&[], &self.answers(), Output::Text)
     }
 }
 
@@ -225,8 +226,50 @@ fn showing(reason: Reason) -> Scene {
         }
         Reason::Missed => Scene::of(plain(), recorded(&json!({"v": 1, "sets": {}}))),
         Reason::Predates => Scene::of(plain(), pod("web-0", BEFORE, plain())),
-        other => unreachable!("why does not show {other}"),
+        Reason::EndsAsNative | Reason::EndsByAgent => {
+            let record = json!({"v": 1, "sets": {}, "finish": {"logs": [reason.code()]}});
+            Scene::of(json!({"selector": {"matchLabels": {"app": "db"}}}), recorded(&record))
+        }
+        Reason::FinishSwitchedOff => {
+            Scene::of(json!({"containers": [container("proxy", json!({"sidecar": true}))]}), deployment(plain()))
+        }
+        _ => finishing(reason),
     }
+}
+
+/// A cluster in which sidecars are ended, and `pillion why` shows this code about a Job.
+fn finishing(reason: Reason) -> Scene {
+    let logs = |fields: Value| container("logs", merged(json!({"command": ["/logs"]}), fields));
+    let work = || container("work", json!({"command": ["/work"]}));
+    let image = json!([{"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE", "value": "exit:1"}]);
+    let wrap = json!({"pillion.dev/sidecars": "logs", "pillion.dev/finish-mode": "Wrap"});
+    let native = json!({"pillion.dev/sidecars": "logs"});
+    let (annotations, containers) = match reason {
+        Reason::EndsNever => (wrap, json!([work(), logs(json!({}))])),
+        Reason::UnknownSidecar => (native, json!([work()])),
+        Reason::OnlySidecars => (native, json!([logs(json!({}))])),
+        Reason::OwnRestartRules => (native, json!([work(), logs(json!({"restartPolicy": "Never"}))])),
+        Reason::OwnerNamesContainers => (native, json!([work(), logs(json!({}))])),
+        Reason::CommandMissing => (wrap, json!([work(), container("logs", json!({}))])),
+        Reason::AgentNotSet => (wrap, json!([work(), logs(json!({}))])),
+        Reason::FinishClash => {
+            let mount = json!({"volumeMounts": [{"name": "own", "mountPath": "/pillion-finish"}]});
+            (wrap, json!([work(), logs(mount)]))
+        }
+        Reason::UnknownFinish => (json!({"pillion.dev/finish-mode": "Kill"}), json!([work(), logs(json!({}))])),
+        Reason::MarkImageIgnored => (json!({}), json!([work(), logs(json!({"env": image}))])),
+        other => unreachable!("why does not show {other}"),
+    };
+    let restart = if reason == Reason::EndsNever { "Always" } else { "Never" };
+    let mut object = deployment(json!({"containers": containers, "restartPolicy": restart}));
+    object["spec"]["template"]["metadata"]["annotations"] = annotations;
+    if reason == Reason::OwnerNamesContainers {
+        object["apiVersion"] = json!("apps.kruise.io/v1alpha1");
+        object["kind"] = json!("CloneSet");
+    }
+    let scene = Scene::of(json!({"selector": {"matchLabels": {"app": "db"}}}), object);
+    let agent = (reason != Reason::AgentNotSet).then(|| Agent { image: "agent:1".to_owned(), ..Agent::default() });
+    Scene { facts: Facts { finishes: true, agent, ..scene.facts.clone() }, ..scene }
 }
 
 #[test]
@@ -347,7 +390,7 @@ fn many_sets_that_do_not_match_are_counted() {
     let text = scene.text();
     assert!(text.contains("\n  11 sets do not match; -o wide lists them, --set NAME asks for one\n"), "{text}");
     assert!(!text.contains("other-00") && !text.contains("PL202"), "{text}");
-    let wide = shown(&scene.answers(), Output::Wide);
+    let wide = shown(&[], &scene.answers(), Output::Wide);
     assert!(wide.contains("other-00") && wide.contains("other-10") && wide.contains("PL202"), "{wide}");
     // As long as there are few, all are told.
     scene.sets.pop();
@@ -359,8 +402,8 @@ fn many_sets_that_do_not_match_are_counted() {
 #[test]
 fn programs_get_the_same() {
     let scene = showing(Reason::Injected);
-    insta::assert_snapshot!("json", shown(&scene.answers(), Output::Json));
-    let yaml = shown(&scene.answers(), Output::Yaml);
+    insta::assert_snapshot!("json", shown(&[], &scene.answers(), Output::Json));
+    let yaml = shown(&[], &scene.answers(), Output::Yaml);
     assert!(
         yaml.starts_with("objects:\n- kind: Deployment\n  name: web\n  namespace: shop\n  basis: template\n"),
         "{yaml}"

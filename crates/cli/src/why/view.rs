@@ -86,6 +86,7 @@ fn body(answer: &Answer, detail: Detail) -> String {
     }
     sections.push(rows.iter().flat_map(|row| &row.sizes).map(|size| size.text.as_str()).collect());
     sections.extend(answer.filled.iter().cloned());
+    sections.push(answer.endings.iter().map(|(sentence, reason)| explained(sentence, *reason)).collect());
     sections.push(warnings(&rows));
     sections.push(legend(&rows));
     sections.push(answer.notes.iter().map(|note| indented(2, &format!("note: {note}"))).collect());
@@ -123,6 +124,9 @@ pub(crate) fn json(answer: &Answer) -> Value {
         "name": origin.name,
         "basis": basis,
         "sets": answer.rows.iter().map(json_of_row).collect::<Vec<_>>(),
+        "endings": answer.endings.iter().map(|(sentence, reason)| json!({
+            "code": reason.code(), "reason": reason.name(), "message": sentence, "cure": reason.cure(),
+        })).collect::<Vec<_>>(),
         "notes": answer.notes,
     })
 }

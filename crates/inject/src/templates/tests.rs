@@ -35,7 +35,10 @@ fn a_template_becomes_a_pod_as_controllers_make_it() {
             vec![REVISION, "apps.kruise.io/cloneset-instance-id"],
         ),
     ] {
-        let found = expanded(&workload(api_version, kind, &spec));
+        let mut found = expanded(&workload(api_version, kind, &spec));
+        let owners = found.pod["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+        let owner = json!({"apiVersion": api_version, "kind": kind, "name": "web", "controller": true});
+        assert_eq!(owners, (kind == "CloneSet").then(|| json!([owner])));
         assert_eq!(
             found.pod,
             json!({
