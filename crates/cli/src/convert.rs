@@ -33,8 +33,13 @@ pub(crate) struct Arguments {
     /// Take this container for a sidecar, as if it had sidecar: true.
     #[arg(long = "sidecar", value_name = "NAME", value_delimiter = ',')]
     sidecars: Vec<String>,
-    /// Command for a container that has none, such as app=["/bin/app","--serve"]: the agent must know what to run.
-    #[arg(long = "entrypoint", value_name = "NAME=COMMAND", value_parser = entrypoint, conflicts_with = "native")]
+    #[arg(
+        long = "entrypoint",
+        value_name = "NAME=COMMAND",
+        value_parser = entrypoint,
+        conflicts_with = "native",
+        help = "Command for a container that has none, such as app=[\"/bin/app\",\"--serve\"]: the agent must know what to run"
+    )]
     entrypoints: Vec<(String, Vec<String>)>,
 }
 

@@ -187,7 +187,9 @@ pub(crate) fn values(file: &str, bytes: &[u8]) -> Result<Vec<Value>, ReadError> 
 }
 
 /// The text of one file, and its documents.
-fn nodes<'t>(file: &str, bytes: &'t [u8]) -> Result<(&'t str, Vec<(Value, Node)>), ReadError> {
+type Text<'t> = (&'t str, Vec<(Value, Node)>);
+
+fn nodes<'t>(file: &str, bytes: &'t [u8]) -> Result<Text<'t>, ReadError> {
     let text = str::from_utf8(bytes).map_err(|_| ReadError::NotText { file: file.to_owned() })?;
     // Editors of Windows put a mark first, which is no part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -36,9 +36,12 @@ pub(crate) struct Arguments {
     /// proportion between two revisions, a pod of each is shown.
     #[arg(long, value_name = "NAME")]
     revision: Option<String>,
-    /// Image of the agent, for pods whose sidecars it ends. Sidecars are shown as if the installation had the feature gate
-    /// SidecarFinish on.
-    #[arg(long, value_name = "IMAGE", default_value = AGENT_IMAGE)]
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        default_value = AGENT_IMAGE,
+        help = "Image of the agent, for pods whose sidecars it ends. Sidecars are shown as with the feature gate SidecarFinish on"
+    )]
     agent_image: String,
     /// Show what changes.
     #[arg(long)]

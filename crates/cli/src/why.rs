@@ -89,8 +89,8 @@ pub(crate) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Resul
 
 fn shown(jobs: &[JobAnswer], answers: &[Answer], output: Output) -> String {
     let text = |detail| {
-        let jobs = jobs.iter().map(|job| format!("{}\n", job.text)).collect::<String>();
-        jobs + &view::text(answers, detail)
+        let jobs = jobs.iter().map(|job| job.text.clone());
+        jobs.chain([view::text(answers, detail)]).collect::<Vec<_>>().join("\n")
     };
     match output {
         Output::Text => text(Detail::Short),

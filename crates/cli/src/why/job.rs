@@ -2,6 +2,8 @@
 //!
 //! A function of the Job, its pods and the time; nothing is asked of a cluster here.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -58,7 +60,8 @@ pub(crate) fn explain(job: &Value, pods: &[Value], now: Timestamp) -> JobAnswer 
         told.push_str("\n  why  no pod of it runs: its controller makes the next one, or waits before it does\n");
     }
     if living.len() > TOLD {
-        told.push_str(&format!("\nand {} more\n", plural(living.len() - TOLD, "pod")));
+        // Writing to a String cannot fail.
+        let _ = writeln!(told, "\nand {} more", plural(living.len() - TOLD, "pod"));
     }
     JobAnswer { text: told, json: json!({"job": title, "pods": objects}), is_finding }
 }
@@ -94,12 +97,13 @@ fn of_pod(pod: &Value, containers: &[Seen<'_>], finding: &Finding, now: Timestam
     let widths = [width(0), width(1), width(2)];
     for [name, state, kind, end] in [&head].into_iter().chain(&rows) {
         let begin = format!("  {name:0$}  {state:1$}  {kind:2$}  ", widths[0], widths[1], widths[2]);
-        told.push_str(&format!("{begin}{end}\n"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(told, "{begin}{end}");
     }
-    told.push_str(&format!("\n  why  {}\n", hanging(7, &finding.why)));
+    let _ = writeln!(told, "\n  why  {}", hanging(7, &finding.why));
     if let Some(fix) = &finding.fix {
         // A command is on one line, so that it can be copied.
-        told.push_str(&format!("  fix  {fix}\n"));
+        let _ = writeln!(told, "  fix  {fix}");
     }
     told
 }

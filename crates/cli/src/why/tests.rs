@@ -245,13 +245,12 @@ fn finishing(reason: Reason) -> Scene {
     let wrap = json!({"pillion.dev/sidecars": "logs", "pillion.dev/finish-mode": "Wrap"});
     let native = json!({"pillion.dev/sidecars": "logs"});
     let (annotations, containers) = match reason {
-        Reason::EndsNever => (wrap, json!([work(), logs(json!({}))])),
+        Reason::EndsNever | Reason::AgentNotSet => (wrap, json!([work(), logs(json!({}))])),
         Reason::UnknownSidecar => (native, json!([work()])),
         Reason::OnlySidecars => (native, json!([logs(json!({}))])),
         Reason::OwnRestartRules => (native, json!([work(), logs(json!({"restartPolicy": "Never"}))])),
         Reason::OwnerNamesContainers => (native, json!([work(), logs(json!({}))])),
         Reason::CommandMissing => (wrap, json!([work(), container("logs", json!({}))])),
-        Reason::AgentNotSet => (wrap, json!([work(), logs(json!({}))])),
         Reason::FinishClash => {
             let mount = json!({"volumeMounts": [{"name": "own", "mountPath": "/pillion-finish"}]});
             (wrap, json!([work(), logs(mount)]))

@@ -24,7 +24,9 @@ fn pod(admission: &Admission, draw: u8) -> Value {
     }
     let containers = pod["spec"]["containers"].as_array_mut().unwrap();
     if draw & 4 != 0 {
-        containers.iter_mut().for_each(|it| it["command"] = json!(["/bin/app", "--", "x"]));
+        for container in containers.iter_mut() {
+            container["command"] = json!(["/bin/app", "--", "x"]);
+        }
     }
     if draw & 8 != 0 {
         containers[0]["env"] = json!([{"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "True"}]);

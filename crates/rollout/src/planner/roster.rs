@@ -1,9 +1,10 @@
 //! Every pod of the set, with what it has, what it needs, and how far it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use pillion_api::{PodRevision, Template};
+use pillion_plan::List;
 
 use super::gate;
 use super::write::{self, Change};
@@ -26,6 +27,8 @@ pub(super) struct Roster<'a> {
     changes: Vec<Change>,
     /// The containers of the set that run as long as a pod, in the newest revision.
     places: Vec<Place>,
+    /// Those of them that end with the others: they may have become init containers when the pod was created.
+    endings: BTreeSet<&'a str>,
 }
 
 /// A pod of the set.
@@ -73,6 +76,8 @@ impl<'a> Roster<'a> {
             .into_iter()
             .map(|(name, (list, _))| Place { list, name: name.to_owned() })
             .collect();
+        let endings = fleet.set.template.containers.iter().filter(|sidecar| sidecar.ends_with_the_others);
+        let endings = endings.map(|sidecar| sidecar.name.as_str()).collect();
         let mut roster = Self {
             members: Vec::with_capacity(fleet.pods.len()),
             revisions: vec![(&fleet.set.revision, RevisionCount::default())],
@@ -81,6 +86,7 @@ impl<'a> Roster<'a> {
             // What is done for a pod of which only the images are known.
             changes: vec![Change::ByImages],
             places,
+            endings,
         };
         let mut known = vec![Known::Nothing];
         let mut workloads = Workloads::default();
@@ -194,7 +200,11 @@ impl<'a> Roster<'a> {
     }
 
     fn missing(&self, pod: &Pod) -> Option<String> {
-        let is_there = |place: &&Place| pod.container(&place.name).is_some_and(|own| own.list == place.list);
+        let is_there = |place: &&Place| {
+            let ends = self.endings.contains(&*place.name);
+            let is_in_place = |list| list == place.list || (ends && list == List::Init);
+            pod.container(&place.name).is_some_and(|own| is_in_place(own.list))
+        };
         let missing = self.places.iter().find(|place| !is_there(place))?;
         Some(format!("container {} is missing", missing.name))
     }

@@ -1,4 +1,5 @@
 //! Jobs as clusters have them, and what is said about each.
+#![expect(clippy::needless_pass_by_value, reason = "tests, in which JSON is written where it is used")]
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ fn a_native_sidecar_that_waits_for_the_container_that_waits_for_it() {
     pod["spec"]["initContainers"][0]["env"] = json!([{"name": "IS_INJECTED", "value": "true"}]);
     pod["metadata"]["annotations"] = json!({"kruise.io/sidecarset-injected-list": "mesh"});
     let fix = |pod: &Value| {
-        let text = told(&job(), &[pod.clone()]);
+        let text = told(&job(), std::slice::from_ref(pod));
         text.lines().find_map(|line| line.strip_prefix("  fix  ")).unwrap().to_owned()
     };
     assert_eq!(fix(&pod), r#"kubectl patch scs mesh --type=merge -p '{"spec":{"finish":{"mode":"Wrap"}}}'"#);
