@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use pillion_api::{PodRevision, Template};
+use pillion_api::{PodRevision, Sidecar, Template};
 use pillion_plan::List;
+use serde_json::Value;
 
 use super::gate;
 use super::write::{self, Change};
@@ -13,6 +14,9 @@ use crate::fleet::Fleet;
 use crate::pod::{Pod, State, Status, Workload};
 use crate::progress::RevisionCount;
 use crate::swap::{Swap, swap};
+
+/// How the names of `OpenKruise`'s variables begin that mark a sidecar.
+const TERMINATE_MARK: &str = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT";
 
 /// All pods of the set. They are looked at once, because there are many and each is far from the other in memory.
 pub(super) struct Roster<'a> {
@@ -76,7 +80,7 @@ impl<'a> Roster<'a> {
             .into_iter()
             .map(|(name, (list, _))| Place { list, name: name.to_owned() })
             .collect();
-        let endings = fleet.set.template.containers.iter().filter(|sidecar| sidecar.ends_with_the_others);
+        let endings = fleet.set.template.containers.iter().filter(|sidecar| ends_with_the_others(sidecar));
         let endings = endings.map(|sidecar| sidecar.name.as_str()).collect();
         let mut roster = Self {
             members: Vec::with_capacity(fleet.pods.len()),
@@ -227,6 +231,13 @@ impl Member<'_> {
     pub(super) fn has_newest(&self) -> bool {
         self.revision == 0
     }
+}
+
+/// Whether a container is ended with the others, by our mark or by one of `OpenKruise`'s variables.
+fn ends_with_the_others(sidecar: &Sidecar) -> bool {
+    let variables = sidecar.container.get("env").and_then(Value::as_array).into_iter().flatten();
+    let mut names = variables.filter_map(|variable| variable.get("name").and_then(Value::as_str));
+    sidecar.ends_with_the_others || names.any(|name| name.starts_with(TERMINATE_MARK))
 }
 
 /// Which workload a pod belongs to. Pods of one owner do, so its name is made out once for each.

@@ -68,18 +68,21 @@ fn a_pod_without_a_container_of_the_set_must_be_created_again() {
 
 #[test]
 fn a_container_that_ends_with_the_others_is_updated_where_it_was_moved_to() {
-    let mut scene = Scene::settled(0, json!({}));
-    scene.edit(|spec| spec["containers"][0]["sidecar"] = json!(true));
-    scene.create();
-    let container = &mut scene.pods[0].containers[0];
-    (container.list, container.index) = (pillion_plan::List::Init, 2);
-    assert!(scene.plan().0.is_empty());
-    scene.image("proxy:2");
-    let (plan, progress) = scene.plan();
-    assert_eq!(progress.blocked, []);
-    let patch = plan.actions[0].update().patch();
-    let change = json!({"op": "replace", "path": "/spec/initContainers/2/image", "value": "proxy:2"});
-    assert!(patch.as_array().unwrap().contains(&change), "{patch}");
+    let variable = json!([{"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"}]);
+    for (field, mark) in [("sidecar", json!(true)), ("env", variable)] {
+        let mut scene = Scene::settled(0, json!({}));
+        scene.edit(|spec| spec["containers"][0][field] = mark);
+        scene.create();
+        let container = &mut scene.pods[0].containers[0];
+        (container.list, container.index) = (pillion_plan::List::Init, 2);
+        assert!(scene.plan().0.is_empty());
+        scene.image("proxy:2");
+        let (plan, progress) = scene.plan();
+        assert_eq!(progress.blocked, [], "{field}");
+        let patch = plan.actions[0].update().patch();
+        let change = json!({"op": "replace", "path": "/spec/initContainers/2/image", "value": "proxy:2"});
+        assert!(patch.as_array().unwrap().contains(&change), "{patch}");
+    }
 }
 
 #[test]
