@@ -90,8 +90,9 @@ e2e PREFIX='': (tools "gates" "bed" "chart") (images "testapp" + (if PREFIX =~ w
 # Everything CI runs, the quick things first.
 ci: fmt-check lint tidy deny test footprint e2e
 
-# The heavier suite, by hand: a rollout over 10,000 pods, canaries of 1,000.
+# The heavier suite, by hand: a rollout over 10,000 pods, canaries of 1,000, render against the webhook on 10,000.
 nightly:
+    PILLION_TWIN_BATCHES=20 just e2e inject_twin
     PILLION_ROLLOUT_PODS=10000 just e2e rollout_promises
     PILLION_CANARY_PODS=1000 just e2e canary_
 

@@ -3,6 +3,7 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
+//! - [`finishing`]: pods that must end by themselves, and how their containers did.
 //! - [`rollouts`]: a set and pods to roll it out over.
 //! - [`Balancer`]: one address before several of them.
 //! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
@@ -17,6 +18,7 @@ mod balancer;
 mod caller;
 pub mod canary;
 pub mod chart;
+pub mod finishing;
 pub mod fixture;
 pub mod manager;
 pub mod page;

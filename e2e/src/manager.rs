@@ -66,9 +66,8 @@ impl Manager {
         Self::start_behind(cluster, webhook, webhook, roles, flags).await
     }
 
-    /// Starts a build of another version, and waits until it is ready.
-    pub async fn next_version(cluster: &Cluster, roles: &[&str], flags: &[&str]) -> Result<Self> {
-        let webhook = free_port(cluster.host()).await?;
+    /// Starts a build of another version on this address, and waits until it is ready.
+    pub async fn next_version(cluster: &Cluster, webhook: SocketAddr, roles: &[&str], flags: &[&str]) -> Result<Self> {
         let manager = Self::spawn(cluster, "next_version", webhook, webhook, roles, flags).await?;
         manager.until_ready().await?;
         Ok(manager)

@@ -49,9 +49,11 @@ impl Rollout {
         Manager::ready(&self.cluster, &ROLES, &FAST).await
     }
 
-    /// The same of a build of another version.
-    pub async fn next_version(&self) -> Result<Manager> {
-        Manager::next_version(&self.cluster, &ROLES, &FAST).await
+    /// A build of another version in the place of one.
+    pub async fn upgrade(&self, manager: Manager) -> Result<Manager> {
+        let address = manager.webhook();
+        manager.stop().await?;
+        Manager::next_version(&self.cluster, address, &ROLES, &FAST).await
     }
 
     /// All sets.

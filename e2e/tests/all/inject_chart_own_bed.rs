@@ -121,6 +121,8 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
         [
             "",
             "affinity.",
+            "agent.",
+            "agent.resources.",
             "controller.",
             "controller.resources.",
             "image.",
@@ -328,6 +330,12 @@ async fn people_may(client: &Client, role: &str, verbs: &[&str]) -> Result<()> {
 }
 
 /// Installs, injects into a pod of the real node, and uninstalls.
+fn latest_revision(cluster: &Cluster, set: &str) -> Result<String> {
+    let output =
+        cluster.kubectl(["get", "sidecarset", set, "--output", "jsonpath={.status.latestRevision}"])?.output()?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart-install").with_node()).await?;
     let (cluster, client) = (bed.cluster(), bed.client().await?);
@@ -416,9 +424,7 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
     let output = cluster.kubectl(["get", "sidecarset", "proxy", "--output", counted])?.output()?;
     assert_eq!(String::from_utf8(output.stdout)?, "1 of 1 pods carry the sidecars");
 
-    let revision = "jsonpath={.status.latestRevision}";
-    let output = cluster.kubectl(["get", "sidecarset", "proxy", "--output", revision])?.output()?;
-    let revision = String::from_utf8(output.stdout)?;
+    let revision = latest_revision(cluster, "proxy")?;
     said(helm(cluster, "uninstall", &[], &["--wait", "--timeout", "120s"])?)?;
     let stays = [
         &format!("ControllerRevision {NAMESPACE}/{revision}"),

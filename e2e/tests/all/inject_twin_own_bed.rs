@@ -1,6 +1,7 @@
 //! `pillion render` and the cluster say the same: of what the webhook answers, byte for byte, and of what is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -142,7 +143,7 @@ fn expected(rendered: &Value) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn render_and_the_handler_say_the_same_of_ten_thousand_pods() -> Result<()> {
+async fn render_and_the_handler_say_the_same_of_thousands_of_pods() -> Result<()> {
     let bed = Bed::start(Config::control_plane("twin")).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -151,7 +152,8 @@ async fn render_and_the_handler_say_the_same_of_ten_thousand_pods() -> Result<()
     let folder = tempfile::tempdir()?;
     let mut counts = BTreeMap::<&str, usize>::new();
     let mut runner = runner(1);
-    for number in 0..20 {
+    let batches: usize = env::var("PILLION_TWIN_BATCHES").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
+    for number in 0..batches {
         let batch = Batch::draw(&mut runner, Shape::default(), 20, 500)?;
         batch.apply(&client).await?;
         until_heard(&client, &mut connection, &number.to_string()).await?;
@@ -189,8 +191,9 @@ async fn render_and_the_handler_say_the_same_of_ten_thousand_pods() -> Result<()
         sets.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default()).await?;
     }
     // All three kinds of answers were met, often.
-    assert_eq!(counts.values().sum::<usize>(), 10_000);
-    assert!(counts.len() == 3 && counts.values().all(|count| *count > 500), "{counts:?}");
+    let all = counts.values().sum::<usize>();
+    assert_eq!(all, batches * 500);
+    assert!(counts.len() == 3 && counts.values().all(|count| *count > all / 20), "{counts:?}");
     manager.stop().await?;
     bed.stop().await?;
     Ok(())

@@ -6,6 +6,10 @@
 mod canary_cost_own_bed;
 mod canary_deployment_own_bed;
 mod canary_exact_own_bed;
+mod finish_convert_own_bed;
+mod finish_jobs_own_bed;
+mod finish_phases_own_bed;
+mod finish_why_own_bed;
 mod inject_again;
 mod inject_chart_own_bed;
 mod inject_cli_own_bed;

@@ -89,8 +89,7 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
     // I7: then nothing is written any more; I14: also not by another build of the manager, or when the set is edited where
     // no revision looks.
     let before = version(&rollout).await?;
-    manager.stop().await?;
-    let manager = rollout.next_version().await?;
+    let manager = rollout.upgrade(manager).await?;
     let (_, metrics) = manager.get("/metrics").await?;
     assert!(metrics.contains("99.0.0-next"), "it is of another version");
     rollout.edit("large", json!({"updateStrategy": {"maxUnavailable": "20%"}})).await?;

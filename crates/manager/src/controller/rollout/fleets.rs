@@ -291,8 +291,10 @@ impl Rolling {
 /// Whether a change of one pod may let another one begin: it came to be well, was swapped, is going, or became another kind
 /// of pod. Most changes are those a pod goes through while it is updated, and only the last of them does.
 fn may_let_others_begin(before: &Pod, after: &Pod) -> bool {
-    let statuses_differ = || before.containers.iter().map(|it| &it.status).ne(after.containers.iter().map(|it| &it.status));
-    let is_another = before.uid != after.uid || before.is_deleting != after.is_deleting || before.labels != after.labels;
+    let statuses_differ =
+        || before.containers.iter().map(|it| &it.status).ne(after.containers.iter().map(|it| &it.status));
+    let is_another =
+        before.uid != after.uid || before.is_deleting != after.is_deleting || before.labels != after.labels;
     is_another || (after.is_ready && (!before.is_ready || statuses_differ()))
 }
 
