@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use pillion_e2e::finishing::{Finishing, Mode, container, how, phase};
-use pillion_e2e::{pods, programs};
+use pillion_e2e::{page, pods, programs};
 use pillion_testbed::{Bed, Config};
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ async fn a_sidecar_is_told_to_end_soon_after_the_last_main() -> Result<()> {
     let figures = json!({"runs": runs(), "native": told(&sorted[0]), "wrap": told(&sorted[1])});
     eprintln!("{figures}");
     if let Some(path) = std::env::var_os("PILLION_FIGURES") {
-        std::fs::write(path, serde_json::to_string_pretty(&figures)? + "\n")?;
+        std::fs::write(page::root().join(path), serde_json::to_string_pretty(&figures)? + "\n")?;
     }
     let longest = |delays: &[i64]| delays.last().copied().unwrap_or_default();
     // The agent wakes up with the lock; a kubelet looks at a pod when its runtime tells it to, or once in a second.

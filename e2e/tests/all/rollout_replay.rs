@@ -88,6 +88,52 @@ impl Pod {
     }
 }
 
+/// All pods at one version, and how many there are of each kind: a log of ten thousand updates is not to be counted anew at
+/// every one of them.
+struct State<'a> {
+    promise: &'a Promise<'a>,
+    pods: BTreeMap<String, Pod>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    members: usize,
+    unavailable: usize,
+    swapping: usize,
+    new: usize,
+}
+
+impl State<'_> {
+    /// Changes one pod, or lets it come or go.
+    fn change(&mut self, name: &str, change: impl FnOnce(Option<Pod>) -> Result<Option<Pod>>) -> Result<()> {
+        let before = self.pods.remove(name);
+        let old = self.counts_of(before.as_ref());
+        let after = change(before)?;
+        let new = self.counts_of(after.as_ref());
+        let counts = &mut self.counts;
+        counts.members = counts.members + new.members - old.members;
+        counts.unavailable = counts.unavailable + new.unavailable - old.unavailable;
+        counts.swapping = counts.swapping + new.swapping - old.swapping;
+        counts.new = counts.new + new.new - old.new;
+        if let Some(after) = after {
+            self.pods.insert(name.to_owned(), after);
+        }
+        Ok(())
+    }
+
+    fn counts_of(&self, pod: Option<&Pod>) -> Counts {
+        let Some(pod) = pod.filter(|pod| pod.is_member(self.promise.set)) else { return Counts::default() };
+        let is_new = pod.revision(self.promise.set).as_deref() == Some(self.promise.newest);
+        Counts {
+            members: 1,
+            unavailable: usize::from(!pod.is_available()),
+            swapping: usize::from(pod.is_swapping()),
+            new: usize::from(is_new),
+        }
+    }
+}
+
 /// Reads the log and checks every update of ours. Events before `since` (a version) only make the state.
 pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Counted> {
     let text = whole(log)?;
@@ -121,22 +167,24 @@ pub(crate) fn replay(log: &Path, since: u64, promise: &Promise<'_>) -> Result<Co
         }
     }
     events.sort_by_key(|(version, _)| *version);
-    let mut pods: BTreeMap<String, Pod> = BTreeMap::new();
+    let mut state = State { promise, pods: BTreeMap::new(), counts: Counts::default() };
     for (version, event) in &events {
         let name = event["objectRef"]["name"].as_str().or_else(|| event["responseObject"]["metadata"]["name"].as_str());
         let name = name.context("a pod has a name")?.to_owned();
         let is_ours = is_of_manager(event);
         if is_ours && event["verb"] == "patch" && event["objectRef"].get("subresource").is_none() {
-            own_write(&mut pods, &name, event, *version >= since, promise, &mut counted)?;
+            own_write(&mut state, &name, event, *version >= since, &mut counted)?;
             continue;
         }
         let object = &event["responseObject"];
         let is_gone = event["verb"] == "delete" && object["metadata"]["deletionGracePeriodSeconds"] == 0;
         if is_gone {
-            pods.remove(&name);
+            state.change(&name, |_| Ok(None))?;
         } else if object["kind"] == "Pod" || event["responseObject"].get("spec").is_some() {
-            let was = pods.remove(&name).filter(|pod| pod.json["metadata"]["uid"] == object["metadata"]["uid"]);
-            pods.insert(name, Pod { json: object.clone(), was: was.map(|pod| pod.was).unwrap_or_default() });
+            state.change(&name, |before| {
+                let was = before.filter(|pod| pod.json["metadata"]["uid"] == object["metadata"]["uid"]);
+                Ok(Some(Pod { json: object.clone(), was: was.map(|pod| pod.was).unwrap_or_default() }))
+            })?;
         }
     }
     Ok(counted)
@@ -175,37 +223,30 @@ fn whole(log: &Path) -> Result<String> {
     Ok(text)
 }
 
-fn own_write(
-    pods: &mut BTreeMap<String, Pod>,
-    name: &str,
-    event: &Value,
-    is_judged: bool,
-    promise: &Promise<'_>,
-    counted: &mut Counted,
-) -> Result<()> {
+fn own_write(state: &mut State<'_>, name: &str, event: &Value, is_judged: bool, counted: &mut Counted) -> Result<()> {
     let patch: json_patch::Patch =
         serde_json::from_value(event["requestObject"].clone()).context("our writes are JSON patches")?;
-    let pod = pods.get(name).with_context(|| format!("I5: a write to {name}, which is not there"))?;
+    let pod = state.pods.get(name).with_context(|| format!("I5: a write to {name}, which is not there"))?;
     let changed = changed(pod, &event["requestObject"])?;
     if is_judged && !changed.is_empty() {
-        ensure!(pod.is_member(promise.set), "I5: a write to {name}, which is not of the set or is going");
-        judge(pods, name, promise, counted).with_context(|| format!("the update of {name}"))?;
+        ensure!(pod.is_member(state.promise.set), "I5: a write to {name}, which is not of the set or is going");
+        judge(state, pod, counted).with_context(|| format!("the update of {name}"))?;
         *counted.taken.entry(name.to_owned()).or_default() += 1;
         counted.order.push(name.to_owned());
     }
-    let pod = pods.get_mut(name).context("it was there")?;
-    for container in changed {
-        let mark = pod.mark(&container);
-        pod.was.insert(container, mark);
-    }
-    json_patch::patch(&mut pod.json, &patch)
-        .with_context(|| format!("the patch of {name} was taken, so it applies"))?;
-    if is_judged {
-        let members: Vec<&Pod> = pods.values().filter(|pod| pod.is_member(promise.set)).collect();
-        let new = members.iter().filter(|pod| pod.revision(promise.set).as_deref() == Some(promise.newest)).count();
-        let allowed = members.len() - (promise.pinned)(members.len());
-        ensure!(new <= allowed, "I2: {new} pods are new, and {allowed} may be");
-    }
+    state.change(name, |pod| {
+        let mut pod = pod.context("it was there")?;
+        for container in changed {
+            let mark = pod.mark(&container);
+            pod.was.insert(container, mark);
+        }
+        json_patch::patch(&mut pod.json, &patch)
+            .with_context(|| format!("the patch of {name} was taken, so it applies"))?;
+        Ok(Some(pod))
+    })?;
+    let Counts { members, new, .. } = state.counts;
+    let allowed = members - (state.promise.pinned)(members);
+    ensure!(!is_judged || new <= allowed, "I2: {new} pods are new, and {allowed} may be");
     Ok(())
 }
 
@@ -233,16 +274,11 @@ fn changed(pod: &Pod, patch: &Value) -> Result<Vec<String>> {
 }
 
 /// I1: by what is really so before the write.
-fn judge(pods: &BTreeMap<String, Pod>, name: &str, promise: &Promise<'_>, counted: &mut Counted) -> Result<()> {
-    let members: Vec<(&String, &Pod)> = pods.iter().filter(|(_, pod)| pod.is_member(promise.set)).collect();
-    let max = (promise.max_unavailable)(members.len());
-    let is_ready = pods.get(name).is_some_and(Pod::is_available);
-    let count = if is_ready {
-        members.iter().filter(|(_, pod)| !pod.is_available()).count()
-    } else {
-        members.iter().filter(|(other, pod)| *other != name && pod.is_swapping()).count()
-    };
+fn judge(state: &State<'_>, pod: &Pod, counted: &mut Counted) -> Result<()> {
+    let Counts { members, unavailable, swapping, .. } = state.counts;
+    let max = (state.promise.max_unavailable)(members);
+    let count = if pod.is_available() { unavailable } else { swapping - usize::from(pod.is_swapping()) };
     counted.most_unavailable = counted.most_unavailable.max(count + 1);
-    ensure!(count < max, "I1: {count} pods are unavailable, and {max} of {} may be", members.len());
+    ensure!(count < max, "I1: {count} pods are unavailable, and {max} of {members} may be");
     Ok(())
 }
