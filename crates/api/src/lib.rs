@@ -50,7 +50,7 @@ pub use container::{
     SourceContainerNameFrom, TransferEnv, UpgradeStrategy, Volume,
 };
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
-pub use finish::{FinishMode, FinishStrategy, FinishWatch};
+pub use finish::{FinishMode, FinishStrategy, FinishWatch, TERMINATE, TERMINATE_WITH_IMAGE, terminate_variable};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
 pub use injection_ledger::{InjectionLedger, InjectionLedgerSpec, injection_ledger_crd};
 pub use meaning::{

@@ -79,7 +79,7 @@ impl Marks {
         }
         let is_believed = !is_labelled || has_injected_container;
         let listed = annotation(marks::INJECTED_SETS).filter(|_| is_believed);
-        let carried: Box<[Box<str>]> = marks::names(listed.as_ref()).into_iter().map(Into::into).collect();
+        let carried: Box<[Box<str>]> = marks::names(listed).into_iter().map(Into::into).collect();
         let record = annotation(marks::DECISION).and_then(Record::parse);
         let is_cut = record.as_ref().is_some_and(Record::lacks_sets);
         // What says "applied" beside no sidecar explains nothing.

@@ -11,16 +11,20 @@ mod marks;
 mod native;
 mod wrap;
 
-use pillion_api::{Finish, FinishMode, Reason, SidecarKind, Template};
+use pillion_api::{Finish, FinishMode, Reason, SidecarKind, TERMINATE_WITH_IMAGE, Template};
 use serde_json::{Map, Value};
 
 use crate::decision::{Ending, Refusal, Warning};
 use crate::evaluate::sidecars;
-use crate::patch::Editor;
+use crate::patch::{Editor, Step};
 use crate::pod::Pod;
 use marks::Marked;
 pub use marks::mentions_variable;
+pub use wrap::is_wrapped_sidecar;
 pub(crate) use wrap::unwrap;
+
+const CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("containers")];
+const INIT_CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("initContainers")];
 
 /// How an installation finishes pods.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,7 +129,7 @@ fn ending(marked: &Marked<'_>, reason: Reason) -> Ending {
     };
     let warnings = marked.image_is_ignored.then(|| Warning {
         reason: Reason::MarkImageIgnored,
-        message: format!("the image in {} is not used", marks::WITH_IMAGE),
+        message: format!("the image in {TERMINATE_WITH_IMAGE} is not used"),
     });
     Ending {
         container: marked.name.clone(),

@@ -243,8 +243,8 @@ impl<'a, 'p> Review<'a, 'p> {
             annotations: BTreeMap::new(),
             additions: Vec::new(),
             kept: BTreeMap::new(),
-            skipped: marks::names(pod.annotations.get(marks::SKIP)),
-            applied_before: marks::names(pod.annotations.get(marks::INJECTED_SETS)),
+            skipped: marks::names(pod.annotations.get(marks::SKIP).copied()),
+            applied_before: marks::names(pod.annotations.get(marks::INJECTED_SETS).copied()),
         }
     }
 

@@ -43,7 +43,7 @@ mod uninjected;
 mod volume;
 
 pub use decision::{Decision, Ending, Outcome, Refusal, Size, Verdict, Warning};
-pub use finish::{Agent, Finishing, mentions_variable};
+pub use finish::{Agent, Finishing, is_wrapped_sidecar, mentions_variable};
 pub use impact::{Cause, Counts, Edit, Effect, Example, Impact, Subject};
 pub use inject::{Candidate, Choice, Installation, inject};
 pub use matching::{Mismatch, asked_for, mismatch};

@@ -28,7 +28,7 @@ pub const MIRROR: &str = "kubernetes.io/config.mirror";
 const INJECTED_ENV: &str = "IS_INJECTED";
 
 /// Names separated by commas.
-pub(crate) fn names(list: Option<&&str>) -> BTreeSet<String> {
+pub fn names(list: Option<&str>) -> BTreeSet<String> {
     let names = list.into_iter().flat_map(|list| list.split(','));
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
@@ -39,7 +39,7 @@ pub(crate) fn join(names: &BTreeSet<String>) -> String {
 
 /// The containers that are ours from an earlier review: each was injected, and is on the list.
 pub(crate) fn ours<'a>(pod: &Pod<'a>) -> Vec<&'a str> {
-    let listed = names(pod.annotations.get(CONTAINERS));
+    let listed = names(pod.annotations.get(CONTAINERS).copied());
     let injected = pod.all().filter(|container| container.is_injected).map(|container| container.name);
     injected.filter(|name| listed.contains(*name)).collect()
 }

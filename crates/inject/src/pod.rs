@@ -57,7 +57,7 @@ impl<'a> PodHead<'a> {
 
     /// The names of the sets that were applied before.
     pub(crate) fn applied_sets(&self) -> BTreeSet<String> {
-        marks::names(self.annotations().and_then(|own| own.applied.as_deref()).as_ref())
+        marks::names(self.annotations().and_then(|own| own.applied.as_deref()))
     }
 
     /// The revisions it was given when it was reviewed before, of the sets that were applied: it keeps them.

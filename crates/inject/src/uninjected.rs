@@ -24,7 +24,7 @@ pub fn uninjected<'a>(pod: &Value, set: impl Fn(&str) -> Option<&'a Meaning>) ->
     if ours.is_empty() {
         return before;
     }
-    let sets = marks::names(read.annotations.get(marks::INJECTED_SETS));
+    let sets = marks::names(read.annotations.get(marks::INJECTED_SETS).copied());
     let sets: Vec<&Meaning> = sets.iter().filter_map(|name| set(name)).collect();
     // They matched before anything was added.
     let has_own_label = |key: &str| sets.iter().any(|set| requires(&set.selector, key));

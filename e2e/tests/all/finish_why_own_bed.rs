@@ -24,6 +24,14 @@ fn shell(cluster: &Cluster, line: &str) -> Result<Output> {
     Ok(command.output()?)
 }
 
+/// Runs the command that was given.
+fn mend(cluster: &Cluster, said: &str) -> Result<()> {
+    let fix = said.lines().find_map(|line| line.trim().strip_prefix("fix ")).context("a command")?.trim();
+    let output = shell(cluster, fix)?;
+    assert!(output.status.success(), "{fix}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
 fn job(name: &str, containers: &[Value]) -> Value {
     json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": {"spec": {
         "restartPolicy": "Never", "terminationGracePeriodSeconds": 2, "containers": containers}}}})
@@ -70,9 +78,7 @@ async fn a_job_that_does_not_finish_is_explained_and_the_command_mends_it() -> R
     let (code, said) = why("import")?;
     assert_eq!(code, Some(1), "a finding: {said}");
     assert!(said.contains("work has ended for good, and logs still runs"), "{said}");
-    let fix = said.lines().find_map(|line| line.trim().strip_prefix("fix ")).context("a command")?.trim().to_owned();
-    let output = shell(cluster, &fix)?;
-    assert!(output.status.success(), "{fix}: {}", String::from_utf8_lossy(&output.stderr));
+    mend(cluster, &said)?;
     finishing.scene.until("import", "to complete", completed).await?;
     let (code, said) = why("import")?;
     assert_eq!(code, Some(0), "{said}");
@@ -90,9 +96,7 @@ async fn a_job_that_does_not_finish_is_explained_and_the_command_mends_it() -> R
     let (code, said) = why("circle")?;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("work waits until native sidecar proxy has started"), "{said}");
-    let fix = said.lines().find_map(|line| line.trim().strip_prefix("fix ")).context("a command")?.trim().to_owned();
-    let output = shell(cluster, &fix)?;
-    assert!(output.status.success(), "{fix}: {}", String::from_utf8_lossy(&output.stderr));
+    mend(cluster, &said)?;
     finishing.scene.until("circle", "to complete", completed).await?;
     finishing.scene.close();
     Ok(())

@@ -12,6 +12,7 @@ use k8s_openapi::ByteString;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use pillion_api::SidecarSet;
+use pillion_e2e::finishing::AGENT;
 use pillion_e2e::{Caller, Connection, Manager, programs};
 use pillion_generators::{Form, Shape, admission_of, sidecar_sets_of};
 use pillion_inject::fill_in;
@@ -23,6 +24,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Render shows sidecars as with this gate on.
+const FLAGS: [&str; 4] = ["--feature-gates", "SidecarFinish=true", "--agent-image", AGENT];
 
 /// Sets, and pods with their namespaces.
 struct Batch {
@@ -89,7 +93,7 @@ impl Batch {
             .arg(pods)
             .arg("-s")
             .arg(surroundings)
-            .args(["-o", "json"])
+            .args(["-o", "json", "--agent-image", AGENT])
             .output()?;
         let rendered: Value = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("render failed: {}", String::from_utf8_lossy(&output.stderr)))?;
@@ -147,7 +151,7 @@ async fn render_and_the_handler_say_the_same_of_thousands_of_pods() -> Result<()
     let bed = Bed::start(Config::control_plane("twin")).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
-    let manager = Manager::ready(bed.cluster(), &["webhook"], &[]).await?;
+    let manager = Manager::ready(bed.cluster(), &["webhook"], &FLAGS).await?;
     let mut connection = Caller::new(&client, manager.webhook()).await?.connect().await?;
     let folder = tempfile::tempdir()?;
     let mut counts = BTreeMap::<&str, usize>::new();
@@ -246,7 +250,7 @@ async fn render_and_the_cluster_say_the_same_of_two_hundred_pods() -> Result<()>
     let bed = Bed::start(Config::control_plane("stored").with_controllers()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
-    let manager = Manager::ready(bed.cluster(), &["webhook"], &[]).await?;
+    let manager = Manager::ready(bed.cluster(), &["webhook"], &FLAGS).await?;
     let mut connection = Caller::new(&client, manager.webhook()).await?.connect().await?;
     let folder = tempfile::tempdir()?;
     let shape = Shape { unknown_percent: 0, form: Form::Written, ..Shape::default() };

@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use pillion_api::{Finish, FinishMode, FinishWatch, Reason};
+use pillion_api::{Finish, FinishMode, FinishWatch, Reason, TERMINATE, TERMINATE_WITH_IMAGE, terminate_variable};
 
 use super::{Failed, Present, Source, wrap};
 use crate::evaluate::sidecars;
 use crate::marks;
-use crate::pod::{Container, Pod, items, text};
-
-/// The variable by which `OpenKruise` marks a sidecar.
-const MARK: &str = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT";
-/// The same, with an image it would give the container to end it.
-pub(super) const WITH_IMAGE: &str = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE";
+use crate::pod::Pod;
 
 /// A container that is to be ended when the others have.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,14 +24,13 @@ pub(super) struct Marked<'a> {
 
 /// Whether the bytes of a pod may hold one of `OpenKruise`'s marks, without reading them.
 pub fn mentions_variable(pod: &str) -> bool {
-    pod.contains(MARK)
+    pod.contains(TERMINATE)
 }
 
 /// The marked containers, in the order of the pod; native sidecars last.
 pub(super) fn marked<'a>(pod: &Pod<'_>, sets: &[Present<'a>]) -> Result<Vec<Marked<'a>>, Failed<'a>> {
-    let named = marks::names(pod.annotations.get(marks::SIDECARS));
+    let named = marks::names(pod.annotations.get(marks::SIDECARS).copied());
     check_names(pod, &named)?;
-    let chosen = Chosen::read(pod)?;
     let all = pod.containers.iter().map(|container| (container, false));
     let native = pod.init_containers.iter().filter(|it| it.is_native_sidecar()).map(|container| (container, true));
     let mut found = Vec::new();
@@ -48,12 +42,14 @@ pub(super) fn marked<'a>(pod: &Pod<'_>, sets: &[Present<'a>]) -> Result<Vec<Mark
             });
             own.next()
         };
-        let variable = variable(container);
+        let variable = terminate_variable(container.json);
         let set = by_set(true).or_else(|| by_set(false).filter(|_| variable.is_some()));
         let is_wrapped = !is_init && wrap::is_wrapped_sidecar(container.json);
         if set.is_none() && !named.contains(container.name) && variable.is_none() && !is_wrapped {
             continue;
         }
+        // How to end a sidecar concerns only a pod that has one.
+        let chosen = Chosen::read(pod)?;
         let Finish { mode, watch } = set.map(|set| set.finish).unwrap_or_default();
         found.push(Marked {
             name: container.name.to_owned(),
@@ -62,7 +58,7 @@ pub(super) fn marked<'a>(pod: &Pod<'_>, sets: &[Present<'a>]) -> Result<Vec<Mark
             mode: if is_wrapped { FinishMode::Wrap } else { chosen.mode.unwrap_or(mode) },
             watch: chosen.watch.unwrap_or(watch),
             is_init,
-            image_is_ignored: variable == Some(WITH_IMAGE),
+            image_is_ignored: variable == Some(TERMINATE_WITH_IMAGE),
         });
     }
     Ok(found)
@@ -110,17 +106,4 @@ fn check_names<'a>(pod: &Pod<'_>, named: &BTreeSet<String>) -> Result<(), Failed
         return Err(Failed::new(Source::Pod, Reason::UnknownSidecar, message));
     }
     Ok(())
-}
-
-/// The variable that marks a container, if one does. Only a literal value does.
-fn variable(container: &Container<'_>) -> Option<&'static str> {
-    let mut found = None;
-    for env in items(container.json, "env") {
-        match (text(env, "name"), text(env, "value")) {
-            (Some(WITH_IMAGE), Some(image)) if !image.is_empty() => return Some(WITH_IMAGE),
-            (Some(MARK), Some(value)) if value.eq_ignore_ascii_case("true") => found = Some(MARK),
-            _ => {}
-        }
-    }
-    found
 }

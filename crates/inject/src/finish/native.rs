@@ -3,13 +3,10 @@
 use pillion_api::Reason;
 use serde_json::{Value, json};
 
-use super::Failed;
 use super::marks::Marked;
+use super::{CONTAINERS, Failed, INIT_CONTAINERS};
 use crate::patch::{Editor, Step};
 use crate::pod::{Pod, items, text};
-
-const CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("containers")];
-const INIT_CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("initContainers")];
 
 /// Whether a container can move.
 pub(super) fn check<'a>(pod: &Pod<'_>, marked: &Marked<'a>) -> Result<(), Failed<'a>> {

@@ -8,7 +8,7 @@ use pillion_api::{FinishWatch, Reason};
 use serde_json::{Map, Value, json};
 
 use super::marks::Marked;
-use super::{Agent, Failed, Present, Source, native};
+use super::{Agent, CONTAINERS, Failed, INIT_CONTAINERS, Present, Source, native};
 use crate::apply::with_token;
 use crate::decision::Refusal;
 use crate::patch::{Editor, Step};
@@ -25,8 +25,6 @@ const POD_NAME: &str = "POD_NAME";
 /// What Kubernetes gives a pod that does not say.
 const DEFAULT_GRACE_SECONDS: u64 = 30;
 
-const CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("containers")];
-const INIT_CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("initContainers")];
 const VOLUMES: &[Step<'_>] = &[Step::Key("spec"), Step::Key("volumes")];
 const SECRETS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("imagePullSecrets")];
 
@@ -201,7 +199,7 @@ fn is_wrapped(container: &Map<String, Value>) -> bool {
 }
 
 /// Whether the agent runs a container as a sidecar.
-pub(super) fn is_wrapped_sidecar(container: &Map<String, Value>) -> bool {
+pub fn is_wrapped_sidecar(container: &Map<String, Value>) -> bool {
     let words = container.get("command").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let own = words.iter().filter_map(Value::as_str).take_while(|word| *word != "--");
     is_wrapped(container) && own.into_iter().any(|word| word.starts_with("--sidecar="))

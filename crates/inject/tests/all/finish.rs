@@ -188,6 +188,9 @@ fn words_that_do_not_exist_are_refused() {
     ] {
         let own = marked(json!({key: "now"}));
         assert_eq!(refusal(&ask(&own, &[])), (Reason::UnknownFinish, message.to_owned()));
+        // Without a sidecar there is nothing to do in either way.
+        let own = job(json!({key: "now"}), json!([work()]));
+        assert!(!ask(&own, &[]).is_refused());
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use pillion_api::{PodRevision, Sidecar, Template};
+use pillion_api::{PodRevision, Sidecar, Template, terminate_variable};
 use pillion_plan::List;
-use serde_json::Value;
 
 use super::gate;
 use super::write::{self, Change};
@@ -14,9 +13,6 @@ use crate::fleet::Fleet;
 use crate::pod::{Pod, State, Status, Workload};
 use crate::progress::RevisionCount;
 use crate::swap::{Swap, swap};
-
-/// How the names of `OpenKruise`'s variables begin that mark a sidecar.
-const TERMINATE_MARK: &str = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT";
 
 /// All pods of the set. They are looked at once, because there are many and each is far from the other in memory.
 pub(super) struct Roster<'a> {
@@ -235,9 +231,7 @@ impl Member<'_> {
 
 /// Whether a container is ended with the others, by our mark or by one of `OpenKruise`'s variables.
 fn ends_with_the_others(sidecar: &Sidecar) -> bool {
-    let variables = sidecar.container.get("env").and_then(Value::as_array).into_iter().flatten();
-    let mut names = variables.filter_map(|variable| variable.get("name").and_then(Value::as_str));
-    sidecar.ends_with_the_others || names.any(|name| name.starts_with(TERMINATE_MARK))
+    sidecar.ends_with_the_others || terminate_variable(&sidecar.container).is_some()
 }
 
 /// Which workload a pod belongs to. Pods of one owner do, so its name is made out once for each.

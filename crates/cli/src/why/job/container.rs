@@ -1,15 +1,14 @@
 //! The containers of a pod of a Job: what they are to its end, and how they are.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use pillion_inject::marks;
-use serde_json::{Value, json};
+use pillion_api::terminate_variable;
+use pillion_inject::{is_wrapped_sidecar, marks};
+use serde_json::{Map, Value, json};
 
 use super::{text, time};
 use crate::rollout::age;
-
-const AGENT: &str = "/pillion-finish/pillion-agent";
-const VARIABLES: [&str; 2] =
-    ["KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"];
 
 /// What a container is to the end of its pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +106,7 @@ impl Seen<'_> {
 
 /// The containers of a pod that matter to its end: all, but for plain init containers that are done.
 pub(super) fn seen(pod: &Value) -> Vec<Seen<'_>> {
-    let named = text(&pod["metadata"]["annotations"][marks::SIDECARS]);
-    let named: Vec<&str> = named.split(',').map(str::trim).collect();
+    let named = marks::names(pod["metadata"]["annotations"][marks::SIDECARS].as_str());
     let policy = text(&pod["spec"]["restartPolicy"]);
     let of = |list: &str, statuses: &str| {
         let containers = pod["spec"][list].as_array().map_or(&[][..], Vec::as_slice);
@@ -123,19 +121,21 @@ pub(super) fn seen(pod: &Value) -> Vec<Seen<'_>> {
     all
 }
 
-fn one<'a>(container: &'a Value, statuses: &[Value], is_init: bool, named: &[&str], policy: &str) -> Seen<'a> {
+fn one<'a>(
+    container: &'a Value,
+    statuses: &[Value],
+    is_init: bool,
+    named: &BTreeSet<String>,
+    policy: &str,
+) -> Seen<'a> {
     let name = text(&container["name"]);
     let status = statuses.iter().find(|status| status["name"] == name).unwrap_or(&Value::Null);
-    let variables = container["env"].as_array().into_iter().flatten();
-    let has = |wanted: &dyn Fn(&str, &str) -> bool| {
-        variables.clone().any(|variable| wanted(text(&variable["name"]), text(&variable["value"])))
-    };
-    let is_injected = has(&|name, value| marks::is_injected_variable(name, Some(value)));
-    let is_marked = named.contains(&name)
-        || has(&|name, value| VARIABLES.contains(&name) && !value.is_empty() && !value.eq_ignore_ascii_case("false"));
-    let command = container["command"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_sidecar = |word: &Value| word.as_str().is_some_and(|word| word.starts_with("--sidecar="));
-    let is_run_by_agent = command.first().is_some_and(|first| first == AGENT) && command.iter().any(is_sidecar);
+    let mut variables = container["env"].as_array().into_iter().flatten();
+    let is_injected =
+        variables.any(|variable| marks::is_injected_variable(text(&variable["name"]), variable["value"].as_str()));
+    let is = |what: fn(&Map<String, Value>) -> bool| container.as_object().is_some_and(what);
+    let is_marked = named.contains(name) || is(|container| terminate_variable(container).is_some());
+    let is_run_by_agent = is(is_wrapped_sidecar);
     let kind = match (is_init, container["restartPolicy"] == "Always") {
         (true, true) => Kind::Native,
         (true, false) => Kind::Init,
