@@ -30,7 +30,7 @@ const MOST_HEAD_BYTES: u64 = 64 * 1024;
 
 /// Where the API server is, and the folder with the token, its authority and the namespace.
 #[derive(Debug)]
-pub(crate) struct ApiServer {
+pub struct ApiServer {
     host: String,
     port: u16,
     token_dir: PathBuf,
@@ -38,18 +38,18 @@ pub(crate) struct ApiServer {
 
 /// How long to wait.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     /// For each step until the answer begins.
-    pub(crate) step: Duration,
+    pub step: Duration,
     /// For the next bytes of its body; without a limit for one that comes as things happen.
-    pub(crate) silence: Option<Duration>,
+    pub silence: Option<Duration>,
 }
 
 type Connection = BufReader<StreamOwned<ClientConnection, TcpStream>>;
 
 impl ApiServer {
     /// As Kubernetes tells every container in its environment.
-    pub(crate) fn of_environment(token_dir: &Path) -> anyhow::Result<Self> {
+    pub fn of_environment(token_dir: &Path) -> anyhow::Result<Self> {
         let host =
             env::var("KUBERNETES_SERVICE_HOST").context("KUBERNETES_SERVICE_HOST does not name the API server")?;
         let port = env::var("KUBERNETES_SERVICE_PORT").context("KUBERNETES_SERVICE_PORT does not name a port")?;
@@ -58,12 +58,12 @@ impl ApiServer {
     }
 
     /// The namespace of this pod.
-    pub(crate) fn namespace(&self) -> anyhow::Result<String> {
+    pub fn namespace(&self) -> anyhow::Result<String> {
         self.read("namespace")
     }
 
     /// Asks for a path, and returns the body of the answer.
-    pub(crate) fn get(&self, path: &str, patience: &Patience) -> anyhow::Result<impl Read + use<>> {
+    pub fn get(&self, path: &str, patience: &Patience) -> anyhow::Result<impl Read + use<>> {
         let mut connection = self.connect(patience.step)?;
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         // Tokens are renewed while we run, so it is read for each request.

@@ -1,13 +1,21 @@
-//! `pillion-agent`: what happens inside one pod. For now that is one thing: a sidecar ends when the mains have ended.
+//! `pillion-agent`: what happens inside one pod: sidecars end when the mains have ended, the app is probed, its files
+//! are updated while it runs.
+//!
+//! - [`plugin`]: what a part of the agent is; [`board`]: what the pod is to show.
+//! - `wrap`: the parent process of a main or of a sidecar; `cp`: how the program comes into a pod.
 //!
 //! `cp` puts this program into a volume that all containers share, `wrap` is then the parent process of a main or of
 //! a sidecar. The program must run in images that hold nothing at all, as any user, with a read-only root: it is one
 //! static file, starts no shell, and writes only into the folder it is given. It knows no Kubernetes type, opens no
 //! port, and keeps no state but one small file per main.
 
-mod api_server;
+pub mod api_server;
 mod arguments;
+pub mod board;
 mod copy;
+pub mod plugin;
+pub mod pod;
+pub mod stop;
 mod sys;
 mod talk;
 mod wrap;
@@ -22,7 +30,8 @@ use crate::talk::tell;
 /// As everywhere in Pillion: the command line is wrong.
 const WRONG_USAGE: u8 = 2;
 
-fn main() -> ExitCode {
+/// The program.
+pub fn main() -> ExitCode {
     let request = match arguments::read(env::args_os().skip(1)) {
         Ok(request) => request,
         Err(error) => {

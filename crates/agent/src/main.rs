@@ -1,0 +1,8 @@
+//! `pillion-agent`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pillion_agent::main()
+}
