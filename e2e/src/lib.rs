@@ -3,6 +3,8 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
+//! - [`agents`]: an installation that brings agents into pods, and pods for them.
+//! - [`file_server`]: a place from which files are fetched.
 //! - [`finishing`]: pods that must end by themselves, and how their containers did.
 //! - [`rollouts`]: a set and pods to roll it out over.
 //! - [`Balancer`]: one address before several of them.
@@ -14,10 +16,12 @@
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 mod balancer;
 mod caller;
 pub mod canary;
 pub mod chart;
+pub mod file_server;
 pub mod finishing;
 pub mod fixture;
 pub mod manager;
@@ -26,6 +30,7 @@ pub mod pods;
 pub mod programs;
 pub mod rollouts;
 mod scene;
+mod tls;
 mod webhook;
 
 pub use balancer::Balancer;
