@@ -15,6 +15,8 @@ mod http_probe;
 pub mod names;
 mod pod_probe;
 mod storage;
+mod url;
+mod version;
 mod wanted;
 
 pub use config::{Config, Form, Plugin, PluginConfig, StartOrder};
@@ -22,4 +24,6 @@ pub use hot_update::{Bounds, Check, HotUpdate, Listener, Reload, Signal, Source,
 pub use http_probe::{Address, Endpoint, HttpProbe, JsonPath};
 pub use pod_probe::PodProbe;
 pub use storage::{MarkerPolicy, Storage, Target};
+pub use url::Url;
+pub use version::{NoVersion, Version};
 pub use wanted::{Outcome, OutcomeState, Wanted};
