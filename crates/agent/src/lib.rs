@@ -13,6 +13,8 @@ pub mod api_server;
 mod arguments;
 pub mod board;
 mod copy;
+pub mod http;
+mod pause;
 pub mod plugin;
 pub mod pod;
 pub mod stop;
