@@ -6,4 +6,4 @@ mod body;
 mod head;
 
 pub use self::body::{Body, Framing};
-pub use self::head::{Head, read_head};
+pub use self::head::{Head, read_head, read_head_with};

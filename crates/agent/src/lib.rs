@@ -16,6 +16,7 @@ mod copy;
 pub mod http;
 mod pause;
 pub mod plugin;
+pub mod plugins;
 pub mod pod;
 pub mod stop;
 mod sys;

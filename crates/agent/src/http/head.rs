@@ -18,6 +18,11 @@ pub struct Head {
 
 /// Reads it from a connection, up to the first byte of the body.
 pub fn read_head(connection: &mut impl BufRead) -> io::Result<Head> {
+    read_head_with(connection, |_, _| {})
+}
+
+/// As [`read_head`], and shows every header: its name as it came, and its value without blanks around it.
+pub fn read_head_with(connection: &mut impl BufRead, mut show: impl FnMut(&str, &str)) -> io::Result<Head> {
     let mut bytes = connection.take(MOST_HEAD_BYTES);
     let mut line = String::new();
     let mut next = |line: &mut String| {
@@ -38,6 +43,7 @@ pub fn read_head(connection: &mut impl BufRead) -> io::Result<Head> {
         }
         let (name, value) = line.split_once(':').unwrap_or_default();
         let value = value.trim();
+        show(name, value);
         if name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
             framing = Framing::Chunked;
         } else if name.eq_ignore_ascii_case("content-length") && framing != Framing::Chunked {

@@ -1,0 +1,3 @@
+//! What the agent can do.
+
+pub mod hot_update;
