@@ -14,12 +14,14 @@ mod arguments;
 pub mod board;
 mod copy;
 pub mod http;
+mod json_field;
 mod pause;
 pub mod plugin;
 pub mod pod;
 pub mod stop;
 mod sys;
 mod talk;
+mod timestamp;
 mod wrap;
 
 use std::env;
