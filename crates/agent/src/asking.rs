@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 pub(crate) use self::request::{Answer, Request, ask};
-pub(crate) use self::timed::{Timed, connect};
+pub(crate) use self::timed::connect;
 
 /// Why there is no good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,9 @@ impl Failure {
 
     fn of_io(error: &io::Error, what: &str) -> Self {
         match error.kind() {
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Self::new("TimedOut", format!("{what}: no answer in time")),
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                Self::new("TimedOut", format!("{what}: no answer in time"))
+            }
             io::ErrorKind::ConnectionRefused => Self::new("ConnectionRefused", format!("{what}: nobody listens")),
             _ => Self::new("BrokenConnection", format!("{what}: {error}")),
         }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pillion_agent_api::Target;
 
 pub(crate) use self::local::Local;
-pub(crate) use self::sink::Cluster;
+pub(crate) use self::sink::{Cluster, app_environment};
 pub(crate) use self::writer::Writer;
 
 /// How often the pod is looked at, unless a configuration says so.

@@ -33,17 +33,31 @@ impl Request {
     ) -> anyhow::Result<Self> {
         let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         anyhow::ensure!(is_word(method) && is_word(host), "{method} {host} cannot be asked");
-        anyhow::ensure!(path.starts_with('/') && is_word(path), "{path:?} is not a path: begin with / and escape blanks");
-        let mut ours = vec![("Host", host), ("User-Agent", concat!("pillion-agent/", env!("CARGO_PKG_VERSION"))), ("Accept", "*/*")];
+        anyhow::ensure!(
+            path.starts_with('/') && is_word(path),
+            "{path:?} is not a path: begin with / and escape blanks"
+        );
+        let mut ours = vec![
+            ("Host", host),
+            ("User-Agent", concat!("pillion-agent/", env!("CARGO_PKG_VERSION"))),
+            ("Accept", "*/*"),
+        ];
         if method == "POST" {
             ours.push(("Content-Length", "0"));
         }
         let mut text = format!("{method} {path} HTTP/1.1\r\n");
         for (name, value) in headers {
-            let is_token = is_word(name) && !name.contains([':', '(', ')', '<', '>', '@', ',', ';', '"', '/', '[', ']', '?', '=', '{', '}', '\\']);
+            let is_token = is_word(name)
+                && !name
+                    .contains([':', '(', ')', '<', '>', '@', ',', ';', '"', '/', '[', ']', '?', '=', '{', '}', '\\']);
             anyhow::ensure!(is_token, "{name:?} is not the name of a header");
-            anyhow::ensure!(!value.contains(|c: char| c.is_control() && c != '\t'), "header {name} holds a control character");
-            let is_reserved = ["connection", "content-length", "transfer-encoding", "upgrade"].iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
+            anyhow::ensure!(
+                !value.contains(|c: char| c.is_control() && c != '\t'),
+                "header {name} holds a control character"
+            );
+            let is_reserved = ["connection", "content-length", "transfer-encoding", "upgrade"]
+                .iter()
+                .any(|reserved| name.eq_ignore_ascii_case(reserved));
             anyhow::ensure!(!is_reserved, "header {name} is the agent's own");
             ours.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
             let _ = write!(text, "{name}: {value}\r\n");
@@ -154,13 +168,13 @@ mod tests {
         assert_eq!(answered("GET", b"HTTP/1.1 200 OK\r\n\r\nidle"), answer(200, b"idle", false));
         assert_eq!(answered("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nidle"), answer(200, b"id", false));
         assert_eq!(answered("GET", b"HTTP/1.1 503 No\r\n\r\nidle!"), answer(503, b"idle", true));
-        assert_eq!(
-            answered("GET", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
-            answer(200, b"", false)
-        );
+        assert_eq!(answered("GET", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"), answer(200, b"", false));
         assert_eq!(answered("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"), answer(200, b"", false));
         let broken = answered("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nid").unwrap_err();
-        assert_eq!((broken.reason, broken.message.as_str()), ("BrokenAnswer", "the answer breaks off: unexpected end of file"));
+        assert_eq!(
+            (broken.reason, broken.message.as_str()),
+            ("BrokenAnswer", "the answer breaks off: unexpected end of file")
+        );
     }
 
     proptest! {

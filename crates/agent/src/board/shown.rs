@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pillion_agent_api::names;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -45,6 +46,15 @@ struct Container {
     name: String,
     #[serde(default)]
     ports: Vec<Port>,
+    #[serde(default)]
+    env: Vec<Variable>,
+}
+
+/// A variable; those whose value stands elsewhere have none here.
+#[derive(Debug, Deserialize)]
+struct Variable {
+    name: String,
+    value: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -157,6 +167,13 @@ impl Shown {
         owner.or_else(|| others().max_by_key(latest)).map_or("somebody", |managed| &managed.manager)
     }
 
+    /// Plain values in the environment of the app, which is the first container that is not the agent.
+    pub(crate) fn app_environment(&self) -> BTreeMap<String, String> {
+        let app = self.spec.containers.iter().find(|container| container.name != names::CONTAINER);
+        let variables = app.map(|app| app.env.as_slice()).unwrap_or_default();
+        variables.iter().filter_map(|variable| Some((variable.name.clone(), variable.value.clone()?))).collect()
+    }
+
     pub(crate) fn facts(&self) -> PodFacts {
         let Spec { containers, init_containers } = &self.spec;
         let ports = containers.iter().chain(init_containers).flat_map(|container| {
@@ -203,7 +220,8 @@ mod tests {
                 ],
             },
             "spec": {
-                "containers": [{"name": "app", "ports": [{"name": "web", "containerPort": 8080}, {"containerPort": 1}]}],
+                "containers": [{"name": "pillion-agent", "env": [{"name": "A", "value": "no"}]}, {"name": "app",
+                    "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {}}], "ports": [{"name": "web", "containerPort": 8080}, {"containerPort": 1}]}],
                 "initContainers": [{"name": "side", "ports": [{"name": "web", "containerPort": 9090}]}],
             },
             "status": {"podIP": "10.0.0.7", "conditions": [
@@ -253,6 +271,11 @@ mod tests {
         // It is gone, so nobody owns it: the one that wrote last.
         assert_eq!(shown.who_changed(&Place::Annotation("x".to_owned())), "kubelet");
         assert_eq!(Shown::default().who_changed(&Place::Label("b".to_owned())), "somebody");
+    }
+
+    #[test]
+    fn the_environment_is_that_of_the_app() {
+        assert_eq!(shown().app_environment(), BTreeMap::from([("A".to_owned(), "1".to_owned())]));
     }
 
     #[test]

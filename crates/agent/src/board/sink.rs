@@ -1,5 +1,6 @@
 //! Where patches go: to the API server, or for a look to a person.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -37,6 +38,15 @@ impl Cluster {
         let body = self.api_server.patch(&path_of_pod(&self.pod), kind, patch)?;
         Ok(serde_json::from_reader(body).context("the API server sends something that is no pod")?)
     }
+}
+
+/// Plain values in the environment of the app, as the API server tells them.
+pub(crate) fn app_environment(
+    api_server: &Arc<ApiServer>,
+    pod: &Arc<PodIdentity>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut cluster = Cluster { api_server: Arc::clone(api_server), pod: Arc::clone(pod) };
+    Ok(cluster.look()?.app_environment())
 }
 
 impl Sink for Cluster {

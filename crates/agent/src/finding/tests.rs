@@ -76,7 +76,8 @@ fn b01_the_field_of_the_target_gets_the_value_of_the_state() {
     // A state is not a value: one without is not written.
     assert_eq!(marks("drinking-tea").targets, []);
     // Nor are labels or annotations needed for it.
-    let bare = MarkerPolicy { state: Some("idle".to_owned()), value: Some("None".to_owned()), ..MarkerPolicy::default() };
+    let bare =
+        MarkerPolicy { state: Some("idle".to_owned()), value: Some("None".to_owned()), ..MarkerPolicy::default() };
     let storage = Storage { target: Some(target()), marker_policies: vec![bare], ..Storage::default() };
     let finding = Finding::new("idle", ConditionStatus::True, "");
     assert_eq!(finding.marks(&storage), Marks { targets: vec![(target(), "None".to_owned())], ..Marks::default() });

@@ -4,7 +4,6 @@
 
 mod course;
 mod endpoint;
-mod url;
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -38,8 +38,7 @@ impl Course {
         let (threshold, finding) = match &answer {
             Ok(state) => (self.success_threshold, Finding::new(state, ConditionStatus::True, "Answered")),
             Err(failure) => {
-                let status =
-                    if failure.reason == NO_STATE { ConditionStatus::Unknown } else { ConditionStatus::False };
+                let status = if failure.reason == NO_STATE { ConditionStatus::Unknown } else { ConditionStatus::False };
                 (self.failure_threshold, Finding::new(&self.failure_state, status, failure.reason))
             }
         };

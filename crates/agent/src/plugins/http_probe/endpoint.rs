@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use pillion_agent_api::{Address, Endpoint, JsonPath, Storage};
+use anyhow::{anyhow, ensure};
+use pillion_agent_api::{Address, Endpoint, JsonPath, Storage, Url};
 
 use super::course::{Course, NO_STATE};
-use super::url::Url;
 use crate::asking::{self, Answer, Failure, Request};
 use crate::json_field;
 use crate::plugin::Context;
@@ -42,11 +42,17 @@ impl Asked {
         let (host, port, question) = match &endpoint.address {
             Address::Tcp { host, port } => (host.clone(), *port, None),
             Address::Http { url, method, headers, expected_status } => {
-                let url = Url::parse(url)?;
+                let Url { scheme, host, port, path, query } =
+                    Url::parse(url).map_err(|why| anyhow!("{url} cannot be asked: it {why}"))?;
+                ensure!(scheme == "http", "{url} cannot be asked: a probe asks inside the pod, write http://{host}");
+                let port = port.unwrap_or(80);
+                let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+                let path = if path.is_empty() { "/" } else { path };
+                let bracketed = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
                 let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                let request = Request::new(method, &url.authority, &url.path, headers)?;
+                let request = Request::new(method, &format!("{bracketed}:{port}"), &format!("{path}{query}"), headers)?;
                 let json_path = endpoint.json_path.clone();
-                (url.host, url.port, Some(Question { request, expected_status: *expected_status, json_path }))
+                (host.to_owned(), port, Some(Question { request, expected_status: *expected_status, json_path }))
             }
         };
         Ok(Self {
@@ -68,6 +74,9 @@ impl Asked {
     pub(super) fn watch(&mut self, context: &Context, interval: Duration) {
         loop {
             let answer = self.ask();
+            if context.stop.is_stopped() {
+                return;
+            }
             let failure = answer.as_ref().err().map(|failure| failure.message.clone());
             if let Some(finding) = self.course.take(answer) {
                 let Self { source, host, port, .. } = self;
@@ -148,7 +157,11 @@ mod tests {
     }
 
     /// Asks a server that answers one connection with these bytes, one after the other with this pause.
-    fn asked(answer: &'static [u8], pause: Duration, json_path: Option<&str>) -> Result<String, (&'static str, String)> {
+    fn asked(
+        answer: &'static [u8],
+        pause: Duration,
+        json_path: Option<&str>,
+    ) -> Result<String, (&'static str, String)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = Endpoint {
             json_path: json_path.map(|path| JsonPath(path.split('.').map(str::to_owned).collect())),
@@ -212,6 +225,20 @@ mod tests {
         // Each byte comes soon after the one before, and all of them never.
         let slow = asked(b"HTTP/1.1 200 OK\r\n\r\nidle idle idle idle", Duration::from_millis(100), None);
         assert_eq!(slow.unwrap_err().0, "TimedOut");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused() {
+        let refused = |url: &str| {
+            let Address::Http { method, headers, expected_status, .. } = http(1) else { panic!("it is http") };
+            let address = Address::Http { url: url.to_owned(), method, headers, expected_status };
+            Asked::new("x".to_owned(), &endpoint(address)).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused("https://localhost/x"),
+            "https://localhost/x cannot be asked: a probe asks inside the pod, write http://localhost"
+        );
+        assert_eq!(refused("localhost"), "localhost cannot be asked: it has no scheme");
     }
 
     #[test]
