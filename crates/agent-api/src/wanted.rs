@@ -72,6 +72,11 @@ pub enum OutcomeState {
     Failed,
 }
 
+/// Whether a text is a [`Version`].
+pub fn is_version(text: &str) -> bool {
+    text.parse::<Version>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -83,13 +83,23 @@ mod tests {
             (1_794_700_799, "2026-11-14T23:59:59Z"),
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
-            assert_eq!((Timestamp(seconds).to_string().as_str(), Timestamp::parse(text)), (text, Some(Timestamp(seconds))));
+            assert_eq!(
+                (Timestamp(seconds).to_string().as_str(), Timestamp::parse(text)),
+                (text, Some(Timestamp(seconds)))
+            );
         }
     }
 
     #[test]
     fn what_is_no_moment_is_none() {
-        for text in ["", "2026-11-15", "2026-11-15T18:00:00+01:00", "2026-13-15T18:00:00Z", "+026-11-15T18:00:00Z", "ü026-11-15T18:00:0Z"] {
+        for text in [
+            "",
+            "2026-11-15",
+            "2026-11-15T18:00:00+01:00",
+            "2026-13-15T18:00:00Z",
+            "+026-11-15T18:00:00Z",
+            "ü026-11-15T18:00:0Z",
+        ] {
             assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }

@@ -50,15 +50,15 @@ use self::store::Store;
 use self::wanted::Trigger;
 use self::worker::Worker;
 
-pub use self::ready::ready;
+pub(crate) use self::ready::ready;
 
 /// Brings files into the pod.
 #[derive(Debug, Default)]
-pub struct HotUpdatePlugin {
+pub(crate) struct HotUpdates {
     config: Option<Box<HotUpdate>>,
 }
 
-impl Plugin for HotUpdatePlugin {
+impl Plugin for HotUpdates {
     fn name(&self) -> &'static str {
         "hot_update"
     }

@@ -1,16 +1,16 @@
 //! Requests to the app itself: plain HTTP to an address of this pod, a small answer.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use pillion_agent_api::Url;
 
-use crate::http::{Body, read_head};
+use crate::asking::{Request, ask};
 
 use super::line::{Line, Patience};
 
 /// More of an answer is not read.
-const MOST_BYTES: u64 = 64 * 1024;
+const MOST_BYTES: usize = 64 * 1024;
 
 /// Where in this pod to ask, and for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,14 @@ pub(super) struct Local {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) text: String,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoAnswer {
+    /// Whether nobody listens at all.
+    pub(super) is_nobody_there: bool,
+    pub(super) message: String,
 }
 
 impl Local {
@@ -51,21 +59,16 @@ impl Local {
     }
 
     /// Asks once.
-    pub(super) fn ask(&self, method: &str, patience: &Patience) -> io::Result<Answer> {
-        let mut line = self.connect(patience)?;
-        let length = if method == "GET" { "" } else { "Content-Length: 0\r\n" };
-        let request = format!(
-            "{method} {} HTTP/1.1\r\nHost: {}\r\n{length}User-Agent: pillion-agent/{}\r\nConnection: close\r\n\r\n",
-            self.target,
-            self.authority,
-            env!("CARGO_PKG_VERSION")
-        );
-        line.write_all(request.as_bytes())?;
-        let mut stream = BufReader::new(line);
-        let head = read_head(&mut stream)?;
-        let mut bytes = Vec::new();
-        Body::new(stream, head.framing).take(MOST_BYTES).read_to_end(&mut bytes)?;
-        Ok(Answer { status: head.status, text: String::from_utf8_lossy(&bytes).into_owned() })
+    pub(super) fn ask(&self, method: &str, patience: &Patience) -> Result<Answer, NoAnswer> {
+        let line = self.connect(patience).map_err(|error| NoAnswer {
+            is_nobody_there: error.kind() == io::ErrorKind::ConnectionRefused,
+            message: error.to_string(),
+        })?;
+        let broken = |message: String| NoAnswer { is_nobody_there: false, message };
+        let request =
+            Request::new(method, &self.authority, &self.target, []).map_err(|error| broken(error.to_string()))?;
+        let answer = ask(line, &request, MOST_BYTES).map_err(|failure| broken(failure.message))?;
+        Ok(Answer { status: answer.status, text: String::from_utf8_lossy(&answer.body).into_owned() })
     }
 
     fn connect(&self, patience: &Patience) -> io::Result<Line> {

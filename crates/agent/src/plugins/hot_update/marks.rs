@@ -1,10 +1,9 @@
 //! What the pod is to show of an update.
 
-use std::collections::BTreeMap;
-
 use pillion_agent_api::{Outcome, OutcomeState, Storage, names};
 
-use crate::board::{Condition, ConditionStatus, Marks};
+use crate::board::{Condition, ConditionStatus, Marks, cut};
+use crate::finding::Finding;
 
 use super::reload::Ability;
 
@@ -13,7 +12,8 @@ const LONGEST_MESSAGE: usize = 900;
 
 /// What the pod is to show of what became of an update.
 pub(super) fn of_outcome(outcome: &Outcome, ability: &Ability, storage: &Storage) -> Marks {
-    let outcome = Outcome { message: shortened(&outcome.message), ..outcome.clone() };
+    let mut outcome = outcome.clone();
+    cut(&mut outcome.message, LONGEST_MESSAGE);
     let (status, word) = match outcome.state {
         OutcomeState::Working => (ConditionStatus::False, "Working"),
         OutcomeState::Done => (ConditionStatus::True, "Done"),
@@ -24,33 +24,21 @@ pub(super) fn of_outcome(outcome: &Outcome, ability: &Ability, storage: &Storage
         (OutcomeState::Failed, Ability::Nothing(_)) => "CannotSignal",
         _ => word,
     };
-    let version = &outcome.version;
-    let mut text = if version.is_empty() { word.to_owned() } else { format!("{word} {version}") };
-    if outcome.state == OutcomeState::Failed {
-        text = format!("{text}: {}", outcome.message);
-    }
-    let lead = if outcome.message.is_empty() { "" } else { ": " };
-    let condition = Condition {
-        status,
-        reason: reason.to_owned(),
-        message: format!("{}{lead}{}", outcome.version, outcome.message),
+    let Outcome { version, message, current, state } = &outcome;
+    let text = match (state, version.is_empty()) {
+        (OutcomeState::Failed, true) => format!("{word}: {message}"),
+        (OutcomeState::Failed, false) => format!("{word} {version}: {message}"),
+        _ => format!("{word} {version}"),
     };
+    let lead = if version.is_empty() || message.is_empty() { "" } else { ": " };
+    let mut marks = with_condition(status, reason, format!("{version}{lead}{message}"), (storage, word));
     let result = serde_json::to_string(&outcome).expect("texts and enums are JSON");
-    let mut marks = with_condition(condition, storage);
     marks.annotations.insert(names::RESULT.to_owned(), result);
     if let Some(key) = &storage.annotation_key {
         marks.annotations.insert(key.clone(), text);
     }
-    if let (Some(key), Some(current)) = (&storage.label_key, &outcome.current) {
+    if let (Some(key), Some(current)) = (&storage.label_key, current) {
         marks.labels.insert(key.clone(), current.clone());
-    }
-    let policy = storage.marker_policies.iter().find(|policy| policy.state.as_deref() == Some(word));
-    if let Some(policy) = policy.or_else(|| storage.marker_policies.iter().find(|policy| policy.state.is_none())) {
-        marks.labels.extend(policy.labels.clone());
-        marks.annotations.extend(policy.annotations.clone());
-        if let (Some(target), Some(value)) = (&storage.target, &policy.value) {
-            marks.targets.push((target.clone(), value.clone()));
-        }
     }
     marks
 }
@@ -62,32 +50,36 @@ pub(super) fn of_ability(ability: &Ability, storage: &Storage) -> Marks {
         Ability::Fallback(why) => (
             ConditionStatus::True,
             "Fallback",
-            format!("no version is asked for; the app will be asked by URL, as {why}"),
+            format!("no version is asked for; the app will be asked by URL, as no signal can be sent: {why}"),
         ),
         Ability::Nothing(why) => (ConditionStatus::False, "CannotSignal", why.clone()),
     };
-    with_condition(Condition { status, reason: reason.to_owned(), message: shortened(&message) }, storage)
+    let mut marks = with_condition(status, reason, message, (storage, reason));
+    // That nothing was asked for is no result.
+    if let Some(key) = &storage.annotation_key {
+        marks.annotations.remove(key);
+    }
+    marks
 }
 
-fn with_condition(condition: Condition, storage: &Storage) -> Marks {
-    let mut conditions = BTreeMap::new();
+/// The condition under both its names, and what the state has set besides. The label is the version, never a state.
+fn with_condition(status: ConditionStatus, reason: &str, message: String, (storage, state): (&Storage, &str)) -> Marks {
+    let mut marks = Finding::new(state, status, reason).marks(storage);
+    if let Some(key) = &storage.label_key {
+        marks.labels.remove(key);
+    }
+    let condition = Condition { status, reason: reason.to_owned(), message };
     if let Some(kind) = &storage.condition_type {
-        conditions.insert(kind.clone(), condition.clone());
+        marks.conditions.insert(kind.clone(), condition.clone());
     }
-    conditions.insert(names::CONDITION.to_owned(), condition);
-    Marks { conditions, ..Marks::default() }
-}
-
-fn shortened(message: &str) -> String {
-    let mut end = message.len().min(LONGEST_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message[..end].to_owned()
+    marks.conditions.insert(names::CONDITION.to_owned(), condition);
+    marks
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn outcome(state: OutcomeState, message: &str) -> Outcome {

@@ -15,7 +15,7 @@ use super::store::peek_state;
 use super::wanted::{Word, in_annotations};
 
 /// Why the pod is not ready, if it is not.
-pub fn ready(config: &HotUpdate, pod: &PodIdentity) -> Result<(), String> {
+pub(crate) fn ready(config: &HotUpdate, pod: &PodIdentity) -> Result<(), String> {
     let text = peek_state(Path::new(&config.file_dir));
     let word = match config.trigger {
         TriggerFrom::Annotation => in_annotations(pod),

@@ -1,6 +1,5 @@
 //! How the app is told that there is a new file, and how it is seen that it has loaded it.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use pillion_agent_api::{Check, HotUpdate, Reload};
@@ -69,8 +68,8 @@ impl Reloader {
                 }
             }
             Reload::Request { url, method } => {
-                if !matches!(method.as_str(), "GET" | "POST" | "PUT") {
-                    return Err(format!("the method {method:?} of the reload is not GET, POST or PUT"));
+                if !matches!(method.as_str(), "GET" | "POST") {
+                    return Err(format!("the method {method:?} of the reload is not GET or POST"));
                 }
                 Means::Request { method: method.clone(), url: url.clone(), local: Local::parse(url)? }
             }
@@ -137,10 +136,10 @@ impl Reloader {
                 Ok(Reloaded::Told(format!("{url} answered {}", answer.status)))
             }
             Ok(answer) => Err(Failure::not_loaded(format!("{url} answered {}", answer.status))),
-            Err(error) if is_first && error.kind() == io::ErrorKind::ConnectionRefused => {
+            Err(error) if is_first && error.is_nobody_there => {
                 Ok(Reloaded::NotThereYet(format!("put in place before the app: nobody listens at {url} yet")))
             }
-            Err(error) => Err(self.failure(format!("{url} does not answer: {error}"))),
+            Err(error) => Err(self.failure(format!("{url} does not answer: {}", error.message))),
         }
     }
 
@@ -172,7 +171,7 @@ impl Reloader {
                     return Ok(format!("{} says {expected:?}", check.url));
                 }
                 Ok(answer) => format!("answered {} without it", answer.status),
-                Err(error) => format!("did not answer: {error}"),
+                Err(error) => format!("did not answer: {}", error.message),
             };
             let is_over = patience.end <= Instant::now() + BETWEEN_LOOKS;
             if is_over || self.stop.wait(BETWEEN_LOOKS) {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::api_server::{ApiServer, Patience};
 use crate::pause::{Pauses, spread};
-use crate::plugin::Context;
+use crate::plugin::{Context, STACK_BYTES};
 use crate::pod::PodIdentity;
 use crate::stop::Stop;
 use crate::talk::tell;
@@ -22,8 +22,6 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// The API server ends a watch after so long; the agent's end goes unnoticed for no longer.
 const WATCH_SECONDS: u32 = 240;
 const PATIENCE: Patience = Patience { step: Duration::from_secs(5), silence: Some(Duration::from_mins(5)) };
-/// Stacks of threads that only wait and talk TLS.
-const STACK: usize = 256 * 1024;
 
 /// What was found where the owner asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ impl Trigger {
             word: Arc::clone(&word),
             stop: context.stop.clone(),
         };
-        let thread = thread::Builder::new().name("wanted".to_owned()).stack_size(STACK);
+        let thread = thread::Builder::new().name("wanted".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || watch.run()).context("cannot start a thread")?;
         Ok(Self::ConfigMap(word))
     }
