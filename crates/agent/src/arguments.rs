@@ -1,12 +1,17 @@
 //! The command line. It is written by the webhook, not by people, so it has one way to say each thing.
 
+mod run;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-const USAGE: &str = "write `pillion-agent version`, `pillion-agent cp TARGET`, or `pillion-agent wrap --dir=DIR \
+pub(crate) use self::run::Run;
+
+const USAGE: &str = "write `pillion-agent version`, `pillion-agent cp TARGET`, `pillion-agent run --config FILE`, `pillion-agent ready`, or \
+    `pillion-agent wrap --dir=DIR \
     (--main=NAME | --sidecar=NAME (--until=MAIN | --watch-pod=MAIN) --restart-policy=Never|OnFailure) -- COMMAND`";
 
 /// As Kubernetes does where a pod says nothing.
@@ -24,6 +29,10 @@ pub(crate) enum Request {
     Copy { target: PathBuf },
     /// Be the parent of a container's program.
     Wrap(Wrap),
+    /// Run the plugins.
+    Run(Run),
+    /// Say whether the wanted version is in place.
+    Ready(Run),
 }
 
 /// How to be the parent of a container's program.
@@ -87,6 +96,8 @@ pub(crate) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Res
             Request::Copy { target: target.into() }
         }
         Some("wrap") => return Ok(Request::Wrap(read_wrap(arguments)?)),
+        Some("run") => return Ok(Request::Run(run::read(arguments)?)),
+        Some("ready") => return Ok(Request::Ready(run::read_ready(arguments)?)),
         _ => bail!("{} is nothing this program does: {USAGE}", word.display()),
     };
     match arguments.next() {

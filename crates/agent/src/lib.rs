@@ -11,18 +11,32 @@
 
 pub mod api_server;
 mod arguments;
+mod asking;
 pub mod board;
 mod copy;
+pub mod finding;
+pub mod http;
+mod json_field;
+pub mod manager;
+mod metrics;
+mod pause;
 pub mod plugin;
+mod plugins;
 pub mod pod;
+mod ready;
+mod run;
 pub mod stop;
 mod sys;
 mod talk;
+mod tally;
+mod timestamp;
 mod wrap;
 
 use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
+
+pub use crate::run::run_local;
 
 use crate::arguments::Request;
 use crate::talk::tell;
@@ -57,5 +71,7 @@ fn carry_out(request: Request) -> u8 {
             }
         },
         Request::Wrap(request) => wrap::wrap(&request),
+        Request::Run(request) => run::run(&request),
+        Request::Ready(request) => ready::ready(&request),
     }
 }

@@ -12,6 +12,9 @@ use crate::board::Board;
 use crate::pod::PodIdentity;
 use crate::stop::Stop;
 
+/// Enough for what threads of the agent do; what they do not touch costs nothing.
+pub(crate) const STACK_BYTES: usize = 128 * 1024;
+
 /// A part of the agent.
 pub trait Plugin: Send {
     /// The name a configuration calls it by.

@@ -64,6 +64,19 @@ fn mains_without_a_wrapper_are_watched() {
 }
 
 #[test]
+fn plugins_are_run_from_the_usual_places_or_others() {
+    let usual = Run {
+        config: "/etc/pillion/agent/config.yaml".into(),
+        is_local: false,
+        token_dir: "/var/run/secrets/pillion.dev/agent".into(),
+        pod_dir: "/etc/pillion/pod".into(),
+    };
+    assert_eq!(of("run"), Ok(Request::Run(usual)));
+    let others = Run { config: "/c".into(), is_local: true, token_dir: "/t".into(), pod_dir: "/p".into() };
+    assert_eq!(of("run --config /c --local --token-dir=/t --pod-dir /p"), Ok(Request::Run(others)));
+}
+
+#[test]
 fn a_command_may_be_any_bytes() {
     let bytes = OsString::from_vec(vec![b'a', 0xff]);
     let mut line = words("wrap --dir=/d --main=app --");
@@ -76,10 +89,17 @@ fn a_command_may_be_any_bytes() {
 fn each_mistake_is_named_with_the_way_out() {
     for (line, told) in [
         ("", format!("nothing is asked: {USAGE}")),
-        ("run", format!("run is nothing this program does: {USAGE}")),
+        ("walk", format!("walk is nothing this program does: {USAGE}")),
         ("version now", "version: there is nothing to do with now".to_owned()),
         ("cp", "cp: the file to write is missing: write `cp TARGET`".to_owned()),
         ("cp a b", "cp: there is nothing to do with b".to_owned()),
+        (
+            "run --colour red",
+            "run: --colour is no flag: write `run --config FILE [--local] [--token-dir DIR] [--pod-dir DIR]`"
+                .to_owned(),
+        ),
+        ("run --config", "run: --config has no value".to_owned()),
+        ("run --local --local", "run: --local is given twice".to_owned()),
         ("wrap --dir=/d --main=app", "wrap: `--` and the command after it are missing".to_owned()),
         ("wrap --dir=/d --main=app --", "wrap: the command after `--` is missing".to_owned()),
         (

@@ -1,0 +1,9 @@
+//! HTTP/1.1 as far as the agent speaks it: how an answer begins and where it ends.
+//!
+//! Connections, timeouts and what may be asked belong to those who use it.
+
+mod body;
+mod head;
+
+pub use self::body::{Body, Framing};
+pub use self::head::{Head, read_head, read_head_with};
