@@ -41,3 +41,10 @@ pub enum OutcomeState {
     /// It could not be made; the app has what it had before.
     Failed,
 }
+
+/// Whether a text is a version: `v` and one to four whole numbers with dots between them.
+pub fn is_version(text: &str) -> bool {
+    let is_number = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = text.strip_prefix('v').map(|numbers| numbers.split('.').collect::<Vec<_>>());
+    parts.is_some_and(|parts| parts.len() <= 4 && parts.iter().all(|part| is_number(part)))
+}
