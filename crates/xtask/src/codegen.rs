@@ -24,6 +24,8 @@ const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.
 
 const LEDGER_DEFINITION: &str = "charts/pillion/templates/definitions/injectionledgers.pillion.dev.yaml";
 
+const HOT_UPDATE_DEFINITION: &str = "charts/pillion/templates/definitions/hotupdates.pillion.dev.yaml";
+
 const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
     `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
     types (`cargo xtask codegen` writes this page); `kubectl explain scs.spec` says the same. Nothing is filled in on the\n\
@@ -39,7 +41,8 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated { path: ARCHITECTURE, fresh: architecture },
-    Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&definition()) },
+    Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::sidecar_set_crd())) },
+    Generated { path: HOT_UPDATE_DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::hot_update_crd())) },
     // What is counted can be counted again, so it goes with the release.
     Generated { path: LEDGER_DEFINITION, fresh: |_, _| yaml::generated(&pillion_api::injection_ledger_crd()) },
     Generated {
@@ -83,9 +86,8 @@ pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-/// The definition of `SidecarSet` as the chart has it: with it, every set would go, so uninstalling keeps it.
-fn definition() -> Value {
-    let mut definition = pillion_api::sidecar_set_crd();
+/// A definition as the chart has it: with it, every object that people wrote would go, so uninstalling keeps it.
+fn kept(mut definition: Value) -> Value {
     definition["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
     definition
 }
@@ -120,6 +122,7 @@ mod tests {
         let paths = [
             "ARCHITECTURE.md",
             DEFINITION,
+            HOT_UPDATE_DEFINITION,
             LEDGER_DEFINITION,
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",

@@ -97,7 +97,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "inject",
         decides: "which sidecars a pod gets at admission, as one patch with its reasons",
         kind: Kind::Pure,
-        imports: &["plan", "api", "expr", "quantity"],
+        imports: &["agent-api", "plan", "api", "expr", "quantity"],
         test_imports: NO_MORE,
     },
     CrateRule {
