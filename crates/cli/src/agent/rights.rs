@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pillion_agent_api::{Rights, names};
+use pillion_agent_api::{Rights, TargetRight, names};
 use serde_json::{Value, json};
 
 use crate::layout::hanging;
@@ -34,7 +34,9 @@ pub(super) fn text(rights: &Rights) -> String {
         } else {
             format!("{}.{}", target.resource, target.group)
         };
-        told.push_str(&format!("  sets {} of {of} of the pod's name, by {}: patch\n", target.pointer, target.resource));
+        let TargetRight { pointer, resource, .. } = target;
+        let line = format!("sets {pointer} of {of} of the pod's name, by {resource}: patch");
+        told.push_str(&format!("  {}\n", hanging(2, &line)));
         told.push_str(&format!("    {:<14}{}\n", "values", hanging(INDENT, &joined(&rights.values))));
     }
     if !rights.config_maps.is_empty() {
