@@ -48,7 +48,11 @@ impl Cluster {
         let port = listener.local_addr().expect("it listens").port();
         let world = Arc::<Mutex<World>>::default();
         for path in [POD, GAME_SERVER] {
-            world.lock().unwrap().objects.insert(path.to_owned(), json!({"metadata": {"name": "g-0"}}));
+            world
+                .lock()
+                .expect("no test panics with it")
+                .objects
+                .insert(path.to_owned(), json!({"metadata": {"name": "g-0"}}));
         }
         let served = Arc::clone(&world);
         thread::spawn(move || {
@@ -61,7 +65,7 @@ impl Cluster {
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+        self.world.lock().expect("no test panics with it")
     }
 
     pub(crate) fn pod(&self) -> Value {
@@ -120,7 +124,8 @@ fn serve(stream: TcpStream, config: &Arc<ServerConfig>, world: &Mutex<World>) ->
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    let (status, answer) = answer(&mut world.lock().unwrap(), first.trim_end(), &kind, &token, &body);
+    let (status, answer) =
+        answer(&mut world.lock().expect("no test panics with it"), first.trim_end(), &kind, &token, &body);
     let out = stream.get_mut();
     let text = answer.to_string();
     write!(out, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{text}", text.len())?;
@@ -190,7 +195,7 @@ impl App {
         thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
                 let _ = stream.read(&mut [0; 2048]);
-                if let Some(state) = told.lock().unwrap().as_ref() {
+                if let Some(state) = told.lock().expect("no test panics with it").as_ref() {
                     let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{state}", state.len());
                 }
             }
@@ -200,6 +205,6 @@ impl App {
 
     /// What it answers from now on; nothing at all for `None`.
     pub(crate) fn says(&self, state: Option<&str>) {
-        *self.state.lock().unwrap() = state.map(str::to_owned);
+        *self.state.lock().expect("no test panics with it") = state.map(str::to_owned);
     }
 }
