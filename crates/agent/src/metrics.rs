@@ -154,7 +154,7 @@ mod tests {
         let port = MetricsPort::open(0, Arc::clone(&board)).unwrap();
         board.post("http_probe/0", metrics("players", 7.0));
         board.post("http_probe/1", metrics("load", 0.5));
-        board.count(|counters| drop(counters.reasserts.insert("a\"b".to_owned(), 3)));
+        board.count(|counters| counters.reasserts.extend([("a\"b".to_owned(), 3)]));
         let expected = "# TYPE load gauge\nload 0.5\n# TYPE players gauge\nplayers 7\n\
             # HELP pillion_agent_writes_total Writes that the API server took.\n\
             # TYPE pillion_agent_writes_total counter\npillion_agent_writes_total 0\n\

@@ -135,6 +135,18 @@ mod tests {
 
     use super::*;
 
+    /// An answer that is longer than any that holds a state.
+    static LONG: [u8; 70_000] = {
+        let mut bytes = [b'a'; 70_000];
+        let head = *b"HTTP/1.1 200 OK\r\n\r\n";
+        let mut at = 0;
+        while at < head.len() {
+            bytes[at] = head[at];
+            at += 1;
+        }
+        bytes
+    };
+
     fn endpoint(address: Address) -> Endpoint {
         Endpoint {
             address,
@@ -206,16 +218,6 @@ mod tests {
         );
         assert_eq!(at_once(b"HTTP/1.1 200 OK\r\n\r\n\xff", None), no_state("the answer is no text"));
         assert_eq!(at_once(b"HTTP/1.1 200 OK\r\n\r\n{}", Some("a")), no_state("of the answer: it has nothing at a"));
-        static LONG: [u8; 70_000] = {
-            let mut bytes = [b'a'; 70_000];
-            let head = *b"HTTP/1.1 200 OK\r\n\r\n";
-            let mut at = 0;
-            while at < head.len() {
-                bytes[at] = head[at];
-                at += 1;
-            }
-            bytes
-        };
         assert_eq!(at_once(&LONG, None), no_state("the answer is longer than 65536 bytes"));
         assert_eq!(at_once(b"SSH-2.0\r\n", None).unwrap_err().0, "BrokenAnswer");
     }
