@@ -138,6 +138,9 @@ fn answer(world: &mut World, first: &str, kind: &str, token: &str, body: &[u8]) 
     if let Some((status, message)) = &world.refusal {
         return (*status, json!({"kind": "Status", "message": message}));
     }
+    if let Some(path) = first.strip_prefix("GET ").and_then(|rest| rest.strip_suffix(" HTTP/1.1")) {
+        return read(world, path);
+    }
     let path = first.strip_prefix("PATCH ").and_then(|rest| rest.strip_suffix(" HTTP/1.1")).unwrap_or_default();
     let Some(object) = world.objects.get_mut(path) else {
         return (404, json!({"kind": "Status", "message": "not found"}));
@@ -150,6 +153,18 @@ fn answer(world: &mut World, first: &str, kind: &str, token: &str, body: &[u8]) 
         world.writes.push((path.to_owned(), patch));
     }
     (200, after)
+}
+
+/// An object, or a watch of one that tells how it is and ends.
+fn read(world: &World, path: &str) -> (u16, Value) {
+    let (folder, query) = path.split_once('?').unwrap_or((path, ""));
+    let name = query.strip_prefix("fieldSelector=metadata.name%3D").and_then(|rest| rest.split('&').next());
+    let object = world.objects.get(&name.map_or(path.to_owned(), |name| format!("{folder}/{name}")));
+    match (object, name) {
+        (Some(object), Some(_)) => (200, json!({"type": "MODIFIED", "object": object})),
+        (Some(object), None) => (200, object.clone()),
+        (None, _) => (404, json!({"kind": "Status", "message": "not found"})),
+    }
 }
 
 fn merge(object: &mut Value, patch: &Value, is_strategic: bool) {

@@ -6,6 +6,7 @@
 mod cluster;
 mod copying;
 mod endings;
+mod hot_update;
 mod plugins;
 mod pod;
 mod processes_left;
