@@ -1,6 +1,9 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use super::*;
 
@@ -171,4 +174,32 @@ fn what_a_kill_left_is_removed_at_the_start() {
     };
     assert_eq!(names(dir.path()), [".versions", "current", "game.conf"]);
     assert_eq!(names(&dir.path().join(".versions")), ["v1-0f1e2d3c4b5a"]);
+}
+
+#[test]
+fn the_app_finds_a_version_at_every_moment_of_a_switch() {
+    let (dir, store) = store();
+    let file = dir.path().join("game.conf");
+    fs::write(&file, "of the image").unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut seen = BTreeSet::new();
+            while !is_over.load(Ordering::Acquire) {
+                seen.insert(fs::read_to_string(&file).unwrap_or_else(|error| error.to_string()));
+            }
+            seen
+        });
+        let [one, two] =
+            [("v1", "one"), ("v2", "two")].map(|(version, content)| put(&store, version, content).unwrap());
+        for _ in 0..300 {
+            store.place(&one).unwrap();
+            store.place(&two).unwrap();
+        }
+        is_over.store(true, Ordering::Release);
+        let mut seen = reading.join().unwrap();
+        // It may have begun to read only after that.
+        seen.insert("of the image".to_owned());
+        assert_eq!(seen, ["of the image", "one", "two"].map(str::to_owned).into());
+    });
 }
