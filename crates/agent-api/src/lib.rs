@@ -3,6 +3,7 @@
 //! - [`Config`]: its configuration, in the words of the proposal "Add Sidecar to Address Service Quality Probing and Hot
 //!   Updates in Serverless Scenarios", with [`HttpProbe`], [`PodProbe`] and [`HotUpdate`] for the plugins there are.
 //! - [`Config::parse`]: its text, read and judged by the table in [`keys`]; every [`Problem`] says where and what to do.
+//! - [`Rights`]: what agents with a configuration need, as lists for the fence and as rules of a Role.
 //! - [`Storage`]: where a result is told.
 //! - [`Wanted`] and [`Outcome`]: the version a pod is to have, and what became of it.
 //! - [`names`]: the objects, keys and paths that agent, manager and command line share.
@@ -21,6 +22,7 @@ mod pod_probe;
 mod problem;
 mod read;
 mod repair;
+mod rights;
 mod storage;
 mod url;
 mod variables;
@@ -34,6 +36,7 @@ pub use origin::PARSE_STACK;
 pub use pod_probe::PodProbe;
 pub use problem::{Problem, Repair, Severity};
 pub use read::Reading;
+pub use rights::{Rights, RoleRule, TargetRight};
 pub use storage::{MarkerPolicy, Storage, Target};
 pub use url::Url;
 pub use variables::Variables;

@@ -1,5 +1,6 @@
 //! Writes the committed files that follow from code, and tells when one does not follow any more.
 
+mod agent_keys;
 mod chart_values;
 mod crate_map;
 mod reference;
@@ -19,6 +20,8 @@ use crate::yaml;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
+const AGENT_PAGE: &str = "docs/agent/configuration.md";
+const AGENT_KEYS: &str = "agent-keys";
 /// A template of the chart, so that an upgrade brings a new one: Helm never touches what is in `crds/` again.
 const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
@@ -47,6 +50,7 @@ const GENERATED: &[Generated] = &[
         fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
     },
     Generated { path: "docs/chart-values.md", fresh: |_, _| chart_values::page() },
+    Generated { path: AGENT_PAGE, fresh: |_, current| agent_page(current) },
     Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
 ];
 
@@ -97,6 +101,12 @@ fn architecture(workspace: &Workspace, current: Option<&str>) -> anyhow::Result<
     region::replace(current.unwrap_or(&begun), CRATE_MAP, &map)
 }
 
+/// The page with fresh tables of keys in it.
+fn agent_page(current: Option<&str>) -> anyhow::Result<String> {
+    let begun = format!("# Configuration of the agent\n\n{}", region::empty(AGENT_KEYS));
+    region::replace(current.unwrap_or(&begun), AGENT_KEYS, &agent_keys::tables())
+}
+
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -123,6 +133,7 @@ mod tests {
             LEDGER_DEFINITION,
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",
+            AGENT_PAGE,
             "docs/reason-codes.md",
         ];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));

@@ -268,7 +268,7 @@ impl<'o> Reader<'o> {
                 Some((distance, near)) if distance * 2 <= near.len() => format!("did you mean {near}?"),
                 _ => format!("use one of {}", choices.join(", ")),
             };
-            self.error(entry, format!("{name} cannot be {:?}", text.value), help);
+            self.error(entry, format!("cannot be {:?}", text.value), help);
         }
         chosen.copied()
     }

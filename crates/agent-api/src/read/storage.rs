@@ -57,7 +57,7 @@ fn read_in_kube(reader: &mut Reader<'_>, fields: &Object<'_>, storage: &mut Stor
 fn policy(reader: &mut Reader<'_>, fields: &Object<'_>) -> Option<MarkerPolicy> {
     let labels = marks_of(reader, fields, "labels", marks::label);
     let annotations = marks_of(reader, fields, "annotations", marks::annotation);
-    let value = reader.text(fields, "value").map(|value| value.value);
+    let value = reader.text(fields, "value").and_then(|value| checked_value(reader, value));
     let is_default = reader.switch(fields, "default");
     let state = reader.text(fields, "state");
     let state = match (state, is_default) {
@@ -75,10 +75,20 @@ fn policy(reader: &mut Reader<'_>, fields: &Object<'_>) -> Option<MarkerPolicy> 
             return None;
         }
     };
-    if labels.is_empty() && annotations.is_empty() && value.is_none() && !given(fields, &["labels", "annotations"]) {
+    if !given(fields, &["labels", "annotations", "value"]) {
         reader.error(&fields.entry, "the policy sets nothing", "give labels, annotations or value");
     }
     Some(MarkerPolicy { state, labels, annotations, value })
+}
+
+/// The fence has a line for each value it allows, so a value is one line.
+fn checked_value(reader: &mut Reader<'_>, value: Text<'_>) -> Option<String> {
+    let is_good = (1..=MAX_STATE).contains(&value.value.len()) && !value.value.chars().any(char::is_control);
+    if !is_good {
+        let help = format!("write 1 to {MAX_STATE} bytes on one line");
+        reader.error(&value.entry, format!("{:?} can be no value", value.value), help);
+    }
+    is_good.then_some(value.value)
 }
 
 fn given(fields: &Object<'_>, names: &[&str]) -> bool {

@@ -218,7 +218,7 @@ nonsense: true
     assert_eq!(
         told(text),
         [
-            "2:9 name cannot be \"http_prob\": did you mean http_probe?",
+            "2:9 cannot be \"http_prob\": did you mean http_probe?",
             "4:14 must be a whole number from -1000 to 1000, and is a text: write a number from -1000 to 1000",
             "6:5 unknown key startDelay: did you mean startDelaySeconds?",
             "8:12 \"https://localhost\" is not asked over http or tcp: an agent asks its own pod, where nobody listens in: \
@@ -226,12 +226,12 @@ nonsense: true
             "9:27 must be a whole number from 100 to 599, and is 2000: write a number from 100 to 599",
             "10:7 unknown key timout: did you mean timeout?",
             "11:17 the agent writes the header Host itself: remove it",
-            "13:15 type cannot be \"InCube\": did you mean InKube?",
+            "13:15 cannot be \"InCube\": did you mean InKube?",
             "14:28 an agent must not set the label app: controllers and services choose pods by it: choose a key of your \
              own, such as example.com/state",
             "14:48 must be a text, and is a number: write it in quotes: \"5\"",
             "15:13 unknown key disk: use one of CPU, Memory",
-            "16:16 restartPolicy cannot be \"Never\": use one of Always",
+            "16:16 cannot be \"Never\": use one of Always",
             "17:1 unknown key nonsense: use one of plugins, restartPolicy, resources, sidecarStartOrder, metricsPort",
         ]
     );
@@ -373,6 +373,12 @@ fn a_target_is_the_pods_own_and_has_values() {
             target(game, &values.replace("None", "Kill")),
             "the value Kill deletes the game server, which no agent may: use \
             WaitToBeDeleted, and leave the deletion to those who scale"
+                .to_owned(),
+        ),
+        (
+            target(game, &values.replace("None", "\"None\\nKill\"")),
+            "\"None\\nKill\" can be no value: write 1 to 256 bytes \
+            on one line"
                 .to_owned(),
         ),
         (target("version: v1", values), "resource is missing: give it: Its plural, such as `gameservers`.".to_owned()),
@@ -562,7 +568,7 @@ fn hot_update_refuses_what_is_not_safe() {
     let empty = with_update(source).replace("processName: app", "processName: ''");
     assert!(told(&empty)[0].starts_with("6:27 an empty name would match every process: "), "{:?}", told(&empty));
     let kill = with_update(source).replace("SIGHUP", "SIGKILL");
-    assert!(told(&kill)[0].starts_with("6:44 signalName cannot be \"SIGKILL\": "), "{:?}", told(&kill));
+    assert!(told(&kill)[0].starts_with("6:44 cannot be \"SIGKILL\": "), "{:?}", told(&kill));
     let root = with_update(source).replace("/app", "/");
     assert!(told(&root)[0].starts_with("4:14 \"/\" is no folder: "), "{:?}", told(&root));
 }

@@ -1,6 +1,6 @@
 //! One endpoint: asked, understood, told.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
@@ -102,6 +102,11 @@ impl Asked {
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        // No name server is asked for it, as that would wait for longer than the question may take.
+        if self.host == "localhost" {
+            let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            return Ok(own.map(|ip| SocketAddr::new(ip, self.port)).to_vec());
+        }
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         Ok(found.map_err(|error| Failure::new("NoAddress", format!("{}: {error}", self.host)))?.collect())
     }
@@ -247,7 +252,10 @@ mod tests {
     fn a_port_is_open_or_nobody_listens() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Asked::new("x".to_owned(), &endpoint(Address::Tcp { host: "127.0.0.1".to_owned(), port })).unwrap();
+        let tcp = |host: &str| endpoint(Address::Tcp { host: host.to_owned(), port });
+        let asked = Asked::new("x".to_owned(), &tcp("127.0.0.1")).unwrap();
+        let by_name = Asked::new("x".to_owned(), &tcp("localhost")).unwrap();
+        assert_eq!(by_name.ask(), Ok("open".to_owned()));
         assert_eq!(asked.ask(), Ok("open".to_owned()));
         drop(listener);
         let message = format!("127.0.0.1:{port}: nobody listens");
