@@ -1,7 +1,8 @@
 //! A small client for the API server: one connection, one request, an answer that is read as it comes.
 //!
 //! It does what a pod may do with a token of its own, and no more: no pool, no redirect, no proxy. It blocks; who
-//! must not wait has a thread for it.
+//! must not wait has a thread for it. No connection is kept: a new one takes 2 ms of CPU, and with one look at the pod a
+//! minute that is less than what a connection that is kept takes in memory.
 
 use std::env;
 use std::fs;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 pub(crate) use self::request::{Answer, Request, ask};
-pub(crate) use self::timed::connect;
+pub(crate) use self::timed::{Timed, connect};
 
 /// Why there is no good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ pub(crate) use self::sink::{Cluster, app_environment};
 pub(crate) use self::writer::Writer;
 
 /// How often the pod is looked at, unless a configuration says so.
-const DEFAULT_REASSERT: Duration = Duration::from_secs(60);
+const DEFAULT_REASSERT: Duration = Duration::from_mins(1);
 /// What the API server would take is more; nobody reads it.
 const MOST_MESSAGE_BYTES: usize = 1024;
 

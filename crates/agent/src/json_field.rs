@@ -44,8 +44,8 @@ enum Found {
 struct At<'a>(&'a [String]);
 
 impl At<'_> {
-    fn scalar<E>(self, value: impl ToString) -> Result<Found, E> {
-        Ok(if self.0.is_empty() { Found::Value(value.to_string()) } else { Found::Nothing })
+    fn scalar(self, value: &impl ToString) -> Found {
+        if self.0.is_empty() { Found::Value(value.to_string()) } else { Found::Nothing }
     }
 }
 
@@ -65,23 +65,23 @@ impl<'de> Visitor<'de> for At<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Found, E> {
-        self.scalar(value)
+        Ok(self.scalar(&value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Found, E> {
-        self.scalar(value)
+        Ok(self.scalar(&value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Found, E> {
-        self.scalar(value)
+        Ok(self.scalar(&value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Found, E> {
-        self.scalar(value)
+        Ok(self.scalar(&value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Found, E> {
-        self.scalar(value)
+        Ok(self.scalar(&value))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Found, E> {

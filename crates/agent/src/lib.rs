@@ -1,13 +1,15 @@
 //! `pillion-agent`: what happens inside one pod: sidecars end when the mains have ended, the app is probed, its files
 //! are updated while it runs.
 //!
-//! - [`plugin`]: what a part of the agent is; [`board`]: what the pod is to show.
+//! - [`plugin`]: what a part of the agent is; [`manager`]: runs them; [`finding`]: what they find out; [`board`]: what the
+//!   pod is to show, and the one thread that writes it.
+//! - `run`: all of that, and the file that tells what to do.
 //! - `wrap`: the parent process of a main or of a sidecar; `cp`: how the program comes into a pod.
 //!
 //! `cp` puts this program into a volume that all containers share, `wrap` is then the parent process of a main or of
 //! a sidecar. The program must run in images that hold nothing at all, as any user, with a read-only root: it is one
 //! static file, starts no shell, and writes only into the folder it is given. It knows no Kubernetes type, opens no
-//! port, and keeps no state but one small file per main.
+//! port but one that a configuration names, and keeps no state but small files.
 
 pub mod api_server;
 mod arguments;

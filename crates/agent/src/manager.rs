@@ -20,9 +20,9 @@ use crate::talk::tell;
 
 /// After the first failure of a plugin.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// One that ran for so long begins again with the first pause.
-const RAN_WELL: Duration = Duration::from_secs(60);
+const RAN_WELL: Duration = Duration::from_mins(1);
 /// How long the next plugin waits for the first look at its configuration of the one before.
 const TO_INIT: Duration = Duration::from_secs(2);
 /// How long a plugin may take to end.

@@ -6,13 +6,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::asking::Timed;
 use crate::board::Board;
 use crate::plugin::STACK_BYTES;
 use crate::stop::Stop;
 
-/// For each read and write of a request: whoever is slower is not served.
+/// For a whole request: whoever is slower is not served, and nobody else meanwhile.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// More than any scraper sends.
 const MOST_REQUEST_BYTES: u64 = 8 * 1024;
@@ -76,9 +77,7 @@ fn serve(listener: &TcpListener, board: &Board, stop: &Stop) {
 }
 
 fn answer(stream: TcpStream, board: &Board) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = BufReader::with_capacity(1024, stream);
+    let mut request = BufReader::with_capacity(1024, Timed::new(stream, Instant::now() + PATIENCE));
     let mut head = (&mut request).take(MOST_REQUEST_BYTES);
     let mut first = String::new();
     head.read_line(&mut first)?;
@@ -154,7 +153,7 @@ mod tests {
         let port = MetricsPort::open(0, Arc::clone(&board)).unwrap();
         board.post("http_probe/0", metrics("players", 7.0));
         board.post("http_probe/1", metrics("load", 0.5));
-        board.count(|counters| drop(counters.reasserts.insert("a\"b".to_owned(), 3)));
+        board.count(|counters| counters.reasserts.extend([("a\"b".to_owned(), 3)]));
         let expected = "# TYPE load gauge\nload 0.5\n# TYPE players gauge\nplayers 7\n\
             # HELP pillion_agent_writes_total Writes that the API server took.\n\
             # TYPE pillion_agent_writes_total counter\npillion_agent_writes_total 0\n\
@@ -185,10 +184,16 @@ mod tests {
             assert_eq!(ask(port.port(), request).split(' ').nth(1), Some(status), "{request:?}");
         }
         // One that sends for ever is cut off.
-        let endless = format!("GET /metrics HTTP/1.1\r\nX: {}", "a".repeat(10_000));
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port.port())).unwrap();
-        stream.write_all(endless.as_bytes()).unwrap();
-        assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap_or_default(), 0);
+        let part = [b'a'; 64 * 1024];
+        assert!((0..1_000).any(|_| stream.write_all(&part).is_err()), "it took 64 MB of one line");
+        // So is one that sends a little now and then.
+        let begin = Instant::now();
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port.port())).unwrap();
+        while stream.write_all(b"a").is_ok() {
+            assert!(begin.elapsed() < PATIENCE * 10, "it waits for ever");
+            thread::sleep(PATIENCE / 10);
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A part of the agent: what every plugin is, and what it is given to work with.
 //!
-//! Plugins block; each has a thread of its own. What they find out they post on the [`Board`], which brings it to the
-//! pod and keeps it there.
+//! Plugins block; each has a thread of its own, with little stack. What they find out they store by [`Context::store`] or
+//! post on the [`Board`], which brings it to the pod and keeps it there. How they are is known by the
+//! [`Manager`](crate::manager::Manager), which starts them.
 
 use std::sync::Arc;
 

@@ -16,3 +16,19 @@ pub(crate) fn make(config: &PluginConfig) -> anyhow::Result<Box<dyn Plugin>> {
         PluginConfig::HotUpdate(_) => Ok(Box::<hot_update::HotUpdates>::default()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_about_plugins_shows_the_real_file() {
+        let page = include_str!("../../../docs/agent/write-a-plugin.md");
+        let file = include_str!("plugins/http_probe.rs");
+        let shown: Vec<&str> = page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert_eq!(shown.len(), 3);
+        for code in shown {
+            assert!(file.contains(code), "the file does not have:\n{code}");
+        }
+        let line = "        PluginConfig::HttpProbe(_) => Ok(Box::<http_probe::Http>::default()),\n";
+        assert!(page.contains(line) && include_str!("plugins.rs").contains(line));
+    }
+}

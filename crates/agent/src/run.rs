@@ -62,11 +62,8 @@ fn try_run(request: &Run) -> anyhow::Result<()> {
     let context = Context { stop: Stop::default(), board: Arc::clone(&board), pod, api_server };
     let mut agent = Agent { manager: Manager::new(context), board, metrics: None, metrics_port: None };
     agent.take(first);
-    loop {
-        match signals.recv_timeout(LOOK_AGAIN) {
-            Err(RecvTimeoutError::Timeout) => agent.take(configuration.look()),
-            _ => break,
-        }
+    while signals.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
+        agent.take(configuration.look());
     }
     agent.manager.stop();
     agent.board.close();

@@ -1,4 +1,7 @@
-//! What the agent adds to a container that it wraps: memory, CPU, and how often it wakes up while nothing happens.
+//! What the agent takes. Of a container that it wraps: memory, CPU, and how often it wakes up while nothing happens; and
+//! the same of one that runs plugins.
+
+mod running;
 
 use std::fmt;
 use std::fs;
@@ -9,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
+pub use self::running::Running;
 use crate::image;
 use crate::workspace::Workspace;
 
@@ -46,6 +50,11 @@ pub struct Footprint {
     pub cpu_ticks: u64,
     /// How often one of its threads was woken up while it was watched.
     pub wake_ups: u64,
+}
+
+/// Builds the agent as pods have it, and watches it run plugins.
+pub fn measure_running(workspace: &Workspace) -> anyhow::Result<Running> {
+    running::measure(&image::build_agent(workspace)?)
 }
 
 /// Builds the agent as pods have it, and watches it wrap programs that sleep.

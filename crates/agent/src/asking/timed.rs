@@ -13,13 +13,20 @@ pub(crate) struct Timed {
     end: Instant,
 }
 
+impl Timed {
+    /// Gives a connection an end.
+    pub(crate) fn new(stream: TcpStream, end: Instant) -> Self {
+        Self { stream, end }
+    }
+}
+
 /// Connects to the first of these addresses that takes it: an app may listen on one family alone.
 pub(crate) fn connect(addresses: &[SocketAddr], end: Instant) -> Result<Timed, Failure> {
     let mut failure = Failure::new("NoAddress", "there is no address to ask");
     for address in addresses {
         let connected = left_until(end).and_then(|left| TcpStream::connect_timeout(address, left));
         match connected {
-            Ok(stream) => return Ok(Timed { stream, end }),
+            Ok(stream) => return Ok(Timed::new(stream, end)),
             Err(error) => failure = Failure::of_io(&error, &address.to_string()),
         }
     }

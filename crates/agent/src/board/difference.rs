@@ -10,7 +10,7 @@ use super::{Content, Place, Wanted};
 use crate::timestamp::Timestamp;
 
 /// How old the time of a condition may become while nothing changes; those who read it take an older one for dead.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(600);
+pub(crate) const HEARTBEAT: Duration = Duration::from_mins(10);
 
 /// What differs.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! What the pod shows, and who made it so: read from an answer of the API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use pillion_agent_api::names;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::{Content, Place, PodFacts};
 
@@ -113,15 +114,41 @@ struct Fields {
 #[derive(Debug, Default, Deserialize)]
 struct MetadataFields {
     #[serde(default, rename = "f:labels")]
-    labels: BTreeMap<String, IgnoredAny>,
+    labels: Keys,
     #[serde(default, rename = "f:annotations")]
-    annotations: BTreeMap<String, IgnoredAny>,
+    annotations: Keys,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct StatusFields {
     #[serde(default, rename = "f:conditions")]
-    conditions: BTreeMap<String, IgnoredAny>,
+    conditions: Keys,
+}
+
+/// The keys of a map, whatever its values are.
+#[derive(Debug, Default)]
+struct Keys(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap;
+        impl<'de> Visitor<'de> for OfMap {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = BTreeSet::new();
+                while let Some((key, IgnoredAny)) = map.next_entry()? {
+                    keys.insert(key);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        deserializer.deserialize_map(OfMap)
+    }
 }
 
 impl Shown {
@@ -188,9 +215,9 @@ impl Managed {
     fn has(&self, place: &Place) -> bool {
         let Fields { metadata, status } = &self.fields_v1;
         match place {
-            Place::Label(key) => metadata.labels.contains_key(&format!("f:{key}")),
-            Place::Annotation(key) => metadata.annotations.contains_key(&format!("f:{key}")),
-            Place::Condition(kind) => status.conditions.contains_key(&format!("k:{{\"type\":\"{kind}\"}}")),
+            Place::Label(key) => metadata.labels.0.contains(&format!("f:{key}")),
+            Place::Annotation(key) => metadata.annotations.0.contains(&format!("f:{key}")),
+            Place::Condition(kind) => status.conditions.0.contains(&format!("k:{{\"type\":\"{kind}\"}}")),
         }
     }
 }

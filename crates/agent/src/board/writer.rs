@@ -24,7 +24,7 @@ use crate::talk::tell;
 use crate::timestamp::Timestamp;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Brings what is wanted to the pod, and keeps it there.
 pub(crate) struct Writer<S> {

@@ -16,6 +16,8 @@ mod desk;
 mod failure;
 mod fetch;
 mod intake;
+#[cfg(test)]
+mod killed;
 mod line;
 mod listener;
 mod local;

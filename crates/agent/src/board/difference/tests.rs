@@ -6,12 +6,12 @@ use crate::board::{Condition, ConditionStatus};
 
 const NOW: Timestamp = Timestamp(1_794_700_000);
 
-fn text(value: &str) -> Option<Content> {
-    Some(Content::Text(value.to_owned()))
+fn text(value: &str) -> Content {
+    Content::Text(value.to_owned())
 }
 
-fn condition(status: ConditionStatus, message: &str) -> Option<Content> {
-    Some(Content::Condition(Condition { status, reason: "R".to_owned(), message: message.to_owned() }))
+fn condition(status: ConditionStatus, message: &str) -> Content {
+    Content::Condition(Condition { status, reason: "R".to_owned(), message: message.to_owned() })
 }
 
 fn kind(name: &str) -> Place {
@@ -40,13 +40,13 @@ fn one_patch_has_everything_that_differs_and_nothing_else() {
     });
     let label = |key: &str| Place::Label(key.to_owned());
     let wanted = Wanted::from([
-        (label("same"), text("1")),
+        (label("same"), Some(text("1"))),
         (label("old"), None),
         (label("not-there"), None),
-        (label("new"), text("z")),
-        (Place::Annotation("a".to_owned()), text("2")),
+        (label("new"), Some(text("z"))),
+        (Place::Annotation("a".to_owned()), Some(text("2"))),
         (kind("Gone"), None),
-        (kind("New"), condition(ConditionStatus::Unknown, "m")),
+        (kind("New"), Some(condition(ConditionStatus::Unknown, "m"))),
     ]);
     let (patch, _) = write(&wanted, &pod, NOW);
     let time = NOW.to_string();
@@ -63,7 +63,7 @@ fn one_patch_has_everything_that_differs_and_nothing_else() {
 
 #[test]
 fn the_time_of_a_transition_changes_with_the_status_alone() {
-    let wanted = |status, message| Wanted::from([(kind("A"), condition(status, message))]);
+    let wanted = |status, message| Wanted::from([(kind("A"), Some(condition(status, message)))]);
     let transition = |pod: &Value| pod["status"]["conditions"][0]["lastTransitionTime"].clone();
     let (_, pod) = write(&wanted(ConditionStatus::True, "1"), &json!({}), NOW);
     let later = Timestamp(NOW.0 + 5);
@@ -77,9 +77,9 @@ fn the_time_of_a_transition_changes_with_the_status_alone() {
 #[test]
 fn a_condition_that_stays_is_renewed_once_in_ten_minutes() {
     let wanted = Wanted::from([
-        (kind("A"), condition(ConditionStatus::True, "1")),
-        (kind("B"), condition(ConditionStatus::True, "1")),
-        (Place::Label("a".to_owned()), text("1")),
+        (kind("A"), Some(condition(ConditionStatus::True, "1"))),
+        (kind("B"), Some(condition(ConditionStatus::True, "1"))),
+        (Place::Label("a".to_owned()), Some(text("1"))),
     ]);
     let (_, pod) = write(&wanted, &json!({}), NOW);
     let (patch, _) = write(&wanted, &pod, Timestamp(NOW.0 + 599));
@@ -98,7 +98,7 @@ fn a_condition_of_another_writer_is_left_alone() {
         "metadata": {"managedFields": [{"manager": "kruise-manager", "fieldsV1": fields}]},
         "status": {"conditions": [{"type": "A", "status": "False"}]},
     });
-    let wanted = Wanted::from([(kind("A"), condition(ConditionStatus::True, "1"))]);
+    let wanted = Wanted::from([(kind("A"), Some(condition(ConditionStatus::True, "1")))]);
     let difference = Difference::of(&wanted, &shown(&pod), &BTreeSet::new(), NOW);
     let foreign = BTreeMap::from([("A".to_owned(), "kruise-manager".to_owned())]);
     assert_eq!(difference, Difference { foreign, ..Difference::default() });

@@ -8,7 +8,7 @@ use crate::pause::{Pauses, spread};
 use crate::talk::tell;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Refusals(BTreeMap<Place, Refusal>);

@@ -13,7 +13,7 @@ use crate::pause::{Pauses, lengthen, spread};
 use crate::talk::tell;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// What was last done about each.
 #[derive(Debug, Default)]

@@ -4,7 +4,6 @@
 //! connections at a time, small requests, and ten seconds to make one.
 
 mod form;
-mod request;
 mod token;
 
 use std::env;
@@ -22,11 +21,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::http::{Request, read_body, read_request};
 use crate::plugin::Context;
 use crate::stop::Stop;
 use crate::talk::tell;
 
-use self::request::{Request, read_body, read_request};
 use self::token::{ApiServerCheck, TokenCheck};
 use super::desk::{Desk, Order};
 use super::failure::Kind;
@@ -128,7 +127,10 @@ fn accept(socket: &TcpListener, counter: &Arc<Counter>, is_closed: &AtomicBool) 
         let started = thread::Builder::new().name("request".to_owned()).stack_size(STACK).spawn({
             let counter = Arc::clone(counter);
             move || {
-                if let Err(error) = counter.attend(stream) {
+                // A caller that breaks off is no news, and could fill the log.
+                if let Err(error) = counter.attend(stream)
+                    && !error.is::<io::Error>()
+                {
                     tell(format_args!("hot_update: a request broke off: {error:#}"));
                 }
                 counter.connections.fetch_sub(1, Ordering::AcqRel);

@@ -21,7 +21,7 @@ use super::store::{Entry, ORIGINAL, Store, check_name};
 /// The note beside a stored file that holds its signature.
 const SIGNATURE_NOTE: &str = ".minisig";
 /// What a disk needs besides the file itself.
-const MARGIN: u64 = 1 << 20;
+const MARGIN: u64 = 256 * 1024;
 
 /// An update that the rules allow.
 #[derive(Clone, Debug, PartialEq, Eq)]

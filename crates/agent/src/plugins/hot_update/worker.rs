@@ -233,3 +233,6 @@ impl<'a> Worker<'a> {
         Outcome { version: version.to_owned(), state, current, message: message.to_owned() }
     }
 }
+
+#[cfg(test)]
+mod tests;

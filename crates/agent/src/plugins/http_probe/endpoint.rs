@@ -1,6 +1,6 @@
 //! One endpoint: asked, understood, told.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
@@ -102,6 +102,11 @@ impl Asked {
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        // No name server is asked for it, as that would wait for longer than the question may take.
+        if self.host == "localhost" {
+            let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            return Ok(own.map(|ip| SocketAddr::new(ip, self.port)).to_vec());
+        }
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         Ok(found.map_err(|error| Failure::new("NoAddress", format!("{}: {error}", self.host)))?.collect())
     }
@@ -134,6 +139,18 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    /// An answer that is longer than any that holds a state.
+    static LONG: [u8; 70_000] = {
+        let mut bytes = [b'a'; 70_000];
+        let head = *b"HTTP/1.1 200 OK\r\n\r\n";
+        let mut at = 0;
+        while at < head.len() {
+            bytes[at] = head[at];
+            at += 1;
+        }
+        bytes
+    };
 
     fn endpoint(address: Address) -> Endpoint {
         Endpoint {
@@ -206,16 +223,6 @@ mod tests {
         );
         assert_eq!(at_once(b"HTTP/1.1 200 OK\r\n\r\n\xff", None), no_state("the answer is no text"));
         assert_eq!(at_once(b"HTTP/1.1 200 OK\r\n\r\n{}", Some("a")), no_state("of the answer: it has nothing at a"));
-        static LONG: [u8; 70_000] = {
-            let mut bytes = [b'a'; 70_000];
-            let head = *b"HTTP/1.1 200 OK\r\n\r\n";
-            let mut at = 0;
-            while at < head.len() {
-                bytes[at] = head[at];
-                at += 1;
-            }
-            bytes
-        };
         assert_eq!(at_once(&LONG, None), no_state("the answer is longer than 65536 bytes"));
         assert_eq!(at_once(b"SSH-2.0\r\n", None).unwrap_err().0, "BrokenAnswer");
     }
@@ -245,7 +252,10 @@ mod tests {
     fn a_port_is_open_or_nobody_listens() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked = Asked::new("x".to_owned(), &endpoint(Address::Tcp { host: "127.0.0.1".to_owned(), port })).unwrap();
+        let tcp = |host: &str| endpoint(Address::Tcp { host: host.to_owned(), port });
+        let asked = Asked::new("x".to_owned(), &tcp("127.0.0.1")).unwrap();
+        let by_name = Asked::new("x".to_owned(), &tcp("localhost")).unwrap();
+        assert_eq!(by_name.ask(), Ok("open".to_owned()));
         assert_eq!(asked.ask(), Ok("open".to_owned()));
         drop(listener);
         let message = format!("127.0.0.1:{port}: nobody listens");

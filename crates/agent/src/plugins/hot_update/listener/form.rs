@@ -2,7 +2,7 @@
 
 use pillion_agent_api::Wanted;
 
-use super::request::Request;
+use crate::http::Request;
 
 /// What is asked for; says what is missing or odd.
 pub(super) fn wanted(request: &Request, body: &[u8]) -> Result<Wanted, String> {

@@ -1,6 +1,10 @@
+use std::collections::BTreeSet;
 use std::fs;
+use std::mem::MaybeUninit;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+
+use rustix::fs::inotify;
 
 use super::*;
 
@@ -171,4 +175,25 @@ fn what_a_kill_left_is_removed_at_the_start() {
     };
     assert_eq!(names(dir.path()), [".versions", "current", "game.conf"]);
     assert_eq!(names(&dir.path().join(".versions")), ["v1-0f1e2d3c4b5a"]);
+}
+
+/// A name that is removed and made again is missing in between, for as long as a kill may have it.
+#[test]
+fn attack_no_name_the_app_reads_is_ever_missing() {
+    let (dir, store) = store();
+    fs::write(dir.path().join("game.conf"), "of the image").unwrap();
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, dir.path(), inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVED_FROM).unwrap();
+    for version in ["v1", "v2", "v1", "v3"] {
+        put(&store, version, version).unwrap();
+    }
+    store.place(&entry("v2")).unwrap();
+    store.restore_original().unwrap();
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut buffer);
+    let mut gone = BTreeSet::new();
+    while let Ok(event) = events.next() {
+        gone.extend(event.file_name().map(|name| name.to_str().unwrap().to_owned()));
+    }
+    assert_eq!(gone, [NEW_CURRENT, NEW_LINK].map(str::to_owned).into());
 }

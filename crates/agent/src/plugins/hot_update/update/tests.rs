@@ -9,6 +9,7 @@ use std::time::Instant;
 use pillion_agent_api::Source;
 
 use super::super::rig::{App, Changing, FileServer, HOST, TestResolver, config, redirect, sha256, whole};
+use super::super::signature::tests::{KEY, SIGNATURE};
 use super::*;
 
 const V1: &[u8] = b"first";
@@ -433,4 +434,34 @@ fn only_so_many_versions_are_kept() {
         .collect();
     left.sort();
     assert_eq!(left.iter().map(|name| &name[..2]).collect::<Vec<_>>(), ["v3", "v4"]);
+}
+
+#[test]
+fn a_file_is_signed_where_a_key_is_given() {
+    let good = FileServer::with_files(&[("/v1", b"test"), ("/v1.minisig", SIGNATURE.as_bytes()), ("/v2", b"test")]);
+    let mut bench = Bench::new(vec![good.source()]);
+    bench.config.public_key = Some(KEY.to_owned());
+    assert_eq!(bench.update(&good, &good.wanted("v1", "/v1", b"test")).map(|_| ()), Ok(()));
+    // From the store with the signature beside it.
+    assert_eq!(bench.update(&good, &good.wanted("v1", "/v1", b"test")).map(|_| ()), Ok(()));
+    assert_eq!(good.requests(), 2);
+    let (_, message) = refusal(bench.update(&good, &good.wanted("v2", "/v2", b"test")));
+    assert!(message.starts_with("no signature: "), "{message}");
+    // The signature of another file, though the digest is as asked.
+    let wrong = FileServer::with_files(&[("/v1", b"evil"), ("/v1.minisig", SIGNATURE.as_bytes())]);
+    let mut bench = Bench::new(vec![wrong.source()]);
+    bench.config.public_key = Some(KEY.to_owned());
+    let (kind, message) = refusal(bench.update(&wrong, &wrong.wanted("v1", "/v1", b"evil")));
+    assert_eq!((kind, message.as_str()), (Kind::Unfit, "the signature does not belong to the file"));
+    assert_eq!(bench.content(), None);
+}
+
+#[test]
+fn a_version_that_was_stored_without_a_signature_is_none_where_a_key_is_given() {
+    let server = FileServer::with_files(&[("/v1", b"test"), ("/v1.minisig", SIGNATURE.as_bytes())]);
+    let mut bench = Bench::new(vec![server.source()]);
+    bench.update(&server, &server.wanted("v1", "/v1", b"test")).unwrap();
+    bench.config.public_key = Some(KEY.to_owned());
+    bench.update(&server, &server.wanted("v1", "/v1", b"test")).unwrap();
+    assert_eq!(server.requests(), 3);
 }

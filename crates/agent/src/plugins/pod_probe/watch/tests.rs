@@ -62,7 +62,7 @@ fn named_ports_are_found_in_what_the_api_server_told() {
 fn http_is_judged_as_the_kubelet_does() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
+    let server = thread::spawn(move || {
         for status in ["200 OK", "302 Found", "404 Not Found"] {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = stream.read(&mut [0; 1024]);
@@ -73,6 +73,7 @@ fn http_is_judged_as_the_kubelet_does() {
     assert_eq!(http.ask(None), answered(true, "7 players"));
     assert_eq!(http.ask(None), answered(true, "7 players"));
     assert_eq!(http.ask(None), answered(false, "it answers 404"));
+    server.join().unwrap();
     let Outcome::Answered { is_success: false, message } = http.ask(None) else { panic!("nobody is there") };
     assert_eq!(message, format!("[::1]:{port}: nobody listens"));
     assert_eq!(http.timeout, Duration::from_secs(20));

@@ -1,4 +1,5 @@
-//! A request, as far as the listener reads one. What is odd is refused: nobody who means well is odd here.
+//! How a request begins, as far as a port of the agent reads one. What is odd is refused: nobody who means well is odd
+//! here.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
@@ -7,16 +8,19 @@ const MOST_BODY_BYTES: u64 = 16 * 1024;
 
 /// How a request begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) path: String,
+pub struct Request {
+    /// As it came.
+    pub method: String,
+    /// What comes before `?`, still encoded.
+    pub path: String,
     /// What follows `?`, still encoded.
-    pub(super) query: String,
+    pub query: String,
     /// Of `Authorization: Bearer`.
-    pub(super) token: Option<String>,
+    pub token: Option<String>,
     /// In lower case, without parameters.
-    pub(super) content_type: String,
-    pub(super) length: u64,
+    pub content_type: String,
+    /// Bytes of the body.
+    pub length: u64,
 }
 
 fn bad(message: &str) -> io::Error {
@@ -24,7 +28,7 @@ fn bad(message: &str) -> io::Error {
 }
 
 /// Reads the head of a request. What is none is `InvalidData`; a connection that fails fails as it does.
-pub(super) fn read_request(connection: &mut impl BufRead) -> io::Result<Request> {
+pub fn read_request(connection: &mut impl BufRead) -> io::Result<Request> {
     let mut bytes = connection.take(MOST_HEAD_BYTES);
     let mut request = first_line(&next_line(&mut bytes)?)?;
     let mut has_length = false;
@@ -56,7 +60,7 @@ pub(super) fn read_request(connection: &mut impl BufRead) -> io::Result<Request>
 }
 
 /// Reads the body that follows it.
-pub(super) fn read_body(connection: &mut impl Read, request: &Request) -> io::Result<Vec<u8>> {
+pub fn read_body(connection: &mut impl Read, request: &Request) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     connection.by_ref().take(request.length).read_to_end(&mut body)?;
     if body.len() as u64 == request.length { Ok(body) } else { Err(bad("the body broke off")) }
