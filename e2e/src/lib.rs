@@ -5,6 +5,7 @@
 //! - [`Manager`]: the real manager as a process beside the bed.
 //! - [`finishing`]: pods that must end by themselves, and how their containers did.
 //! - [`rollouts`]: a set and pods to roll it out over.
+//! - [`agents`]: agents in pods, without the agent.
 //! - [`Balancer`]: one address before several of them.
 //! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
 //! - [`Caller`]: calls a webhook as the API server does.
@@ -14,6 +15,7 @@
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+pub mod agents;
 mod balancer;
 mod caller;
 pub mod canary;

@@ -3,6 +3,8 @@
 //! Modules ending in `_own_bed` start beds of their own; all others use the bed of `just e2e`.
 #![forbid(unsafe_code)]
 
+mod agent_controller_own_bed;
+mod agent_fence_own_bed;
 mod canary_cost_own_bed;
 mod canary_deployment_own_bed;
 mod canary_exact_own_bed;
