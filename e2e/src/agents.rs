@@ -1,151 +1,181 @@
-//! Agents in pods: an installation that brings them, with its fences, and pods of an app beside them.
+//! Agents in pods without the agent: the chart that gives them their rights, and tokens as they have them.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use http::Method;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams, PostParams};
-use pillion_testbed::{Bed, Look, apply, until};
+use kube::{Client, ResourceExt as _};
+use pillion_agent_api::names::{ACCOUNT_PREFIX, CONFIG, CONFIG_KEY, CONFIG_LABEL};
+use pillion_testbed::{Bed, Cluster, Look, apply, until};
 use serde_json::{Value, json};
 
-use crate::finishing::AGENT;
+use crate::chart::{self, helm, said};
 use crate::manager::{Manager, NAMESPACE};
-use crate::scene::Scene;
-use crate::{chart, finishing, pods, programs};
+use crate::pods;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long anything may take that nothing is promised about.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The field of game servers that agents may write.
-const TARGET: [&str; 4] = [
-    "agent.targets[0].group=game.kruise.io",
-    "agent.targets[0].version=v1alpha1",
-    "agent.targets[0].resource=gameservers",
-    "agent.targets[0].pointer=/spec/opsState",
-];
+/// The account of agents with the configuration that nobody gave another name.
+pub const ACCOUNT: &str = "pillion-agent-sidecar-config";
 
-/// A manager that brings agents into pods, and a namespace for them.
-pub struct Agents {
-    /// The namespace.
-    pub scene: Scene,
-    _manager: Manager,
-}
+/// A configuration of a game server: its state becomes a label, a cost, a condition and a field; its rules are updated.
+pub const GAME: &str = "
+plugins:
+- name: http_probe
+  config:
+    endpoints:
+    - url: http://localhost:8080/state
+      storageConfig:
+        inKube:
+          labelKey: example.com/state
+          conditionType: example.com/Idle
+          target: {group: game.kruise.io, version: v1alpha1, resource: gameservers}
+          jsonPath: /spec/opsState
+          markerPolicies:
+          - {state: idle, value: None, annotations: {controller.kubernetes.io/pod-deletion-cost: '-10'}}
+          - {state: allocated, value: Allocated, annotations: {controller.kubernetes.io/pod-deletion-cost: '10'}}
+- name: pod_probe
+- name: hot_update
+  config:
+    fileDir: /rules
+    loadPatchType: signal
+    signal: {processName: app, signalName: SIGHUP}
+    allowedSources: [https://files.example.com/]
+";
 
-impl Agents {
-    /// Starts a manager on a bed with a node, behind the fences of the chart.
-    pub async fn start(bed: &Bed) -> Result<Self> {
-        let client = bed.cluster().client().await?;
-        Manager::prepare(&client).await?;
-        let values = [&["featureGates.InPodAgent=true"], &TARGET[..]].concat();
-        for object in chart::render(bed.cluster(), &values)? {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            if kind.starts_with("ValidatingAdmissionPolicy") || kind == "CustomResourceDefinition" {
-                apply(&client, "e2e", &object).await?;
-            }
-        }
-        let flags =
-            ["--feature-gates", "InPodAgent=true", "--agent-targets", "game.kruise.io/gameservers:/spec/opsState"];
-        let manager = Manager::ready(bed.cluster(), &["webhook", "controller", "agent-controller"], &flags).await?;
-        let scene = Scene::open_on(bed.cluster().clone(), "agent").await?;
-        Ok(Self { scene, _manager: manager })
-    }
-
-    /// Brings agents with a configuration into pods with the label `app`, by the command that people use, and waits
-    /// until a new pod gets one and everything it needs.
-    pub async fn install(&self, config: &str, app: &str, flags: &[&str]) -> Result<()> {
-        let selector = format!("app={app}");
-        let mut all = vec!["agent", "sidecarset", "-", "--name", app, "--config-name", app, "--image", AGENT];
-        all.extend(["--namespace", NAMESPACE, "--selector", &selector]);
-        all.extend(flags);
-        let manifests = pillion(&all, config)?;
-        let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&manifests)?;
-        for mut object in documents.into_iter().flatten() {
-            // Images of the bed are nowhere to be pulled from.
-            for list in ["containers", "initContainers"] {
-                for container in object["spec"][list].as_array_mut().into_iter().flatten() {
-                    container["imagePullPolicy"] = "Never".into();
-                }
-            }
-            self.scene.apply_to_cluster(&object).await?;
-        }
-        let mut tried = app_pod(app, app, &[]);
-        tried["metadata"]["namespace"] = self.scene.namespace.clone().into();
-        let tried: Pod = serde_json::from_value(tried)?;
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        until("pods to get the agent", PATIENCE, || async {
-            Ok(match self.scene.api::<Pod>().create(&dry, &tried).await {
-                Ok(pod) if json!(pod.spec).to_string().contains("\"pillion-agent\"") => Look::Done(()),
-                Ok(pod) => Look::NotYet(json!(pod.metadata.annotations).to_string()),
+/// A cluster whose chart is installed with agents switched on. Nothing of it runs: what does, the test starts.
+pub async fn install(bed: &Bed) -> Result<Client> {
+    let client = bed.client().await?;
+    let target = "agent.targets[0]";
+    let values = [
+        "featureGates.InPodAgent=true".to_owned(),
+        format!("{target}.group=game.kruise.io,{target}.version=v1alpha1,{target}.resource=gameservers"),
+        format!("{target}.pointer=/spec/opsState"),
+        // Where a bed has a node, our images are not for it.
+        "nodeSelector.pillion\\.dev/nowhere=true".to_owned(),
+    ];
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    said(helm(bed.cluster(), "install", &values, &["--create-namespace"])?)?;
+    apply(&client, "e2e", &game_server_crd()).await?;
+    for path in [
+        "/apis/apps.kruise.io/v1alpha1/sidecarsets",
+        "/apis/pillion.dev/v1alpha1/hotupdates",
+        "/apis/game.kruise.io/v1alpha1/gameservers",
+    ] {
+        until(&format!("{path} to be served"), PATIENCE, || async {
+            let request = http::Request::get(path).body(Vec::new()).unwrap_or_default();
+            Ok(match client.request_text(request).await {
+                Ok(_) => Look::Done(()),
                 Err(error) => Look::NotYet(error.to_string()),
             })
         })
         .await?;
-        Ok(())
     }
+    Ok(client)
+}
 
-    /// The pods of an app that are not being deleted.
-    pub async fn pods(&self, app: &str) -> Result<Vec<Pod>> {
-        let listed = Api::<Pod>::namespaced(self.scene.client.clone(), &self.scene.namespace)
-            .list(&ListParams::default().labels(&format!("app={app}")))
-            .await?;
-        Ok(listed.items.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).collect())
-    }
+/// Starts the agent controller with the rights it has in real life, and nothing more.
+pub async fn controller(cluster: &Cluster) -> Result<Manager> {
+    let kubeconfig = kubeconfig_of(cluster, "pillion-agent-controller").await?;
+    let flags = [
+        "--feature-gates=InPodAgent=true",
+        "--agent-targets=game.kruise.io/v1alpha1/gameservers/spec/opsState",
+        "--lease=2s",
+    ];
+    let manager = Manager::start_as(cluster, &kubeconfig, &["agent-controller"], &flags).await?;
+    manager.until_ready().await?;
+    Ok(manager)
+}
 
-    /// Waits until the pods of an app are as many as wanted and all Ready.
-    pub async fn until_ready(&self, app: &str, count: usize) -> Result<Vec<Pod>> {
-        let what = format!("{count} pods of {app} to be Ready");
-        let found = until(&what, PATIENCE, || async {
-            let found = self.pods(app).await.map_err(|error| error.to_string());
-            Ok(match found {
-                Ok(found) if found.len() == count && found.iter().all(pods::is_ready) => Look::Done(found),
-                Ok(found) => Look::NotYet(json!(found.iter().map(|pod| &pod.status).collect::<Vec<_>>()).to_string()),
-                Err(error) => Look::NotYet(error),
-            })
-        });
-        Ok(found.await?)
-    }
+/// A kubeconfig with a token of an account of our namespace.
+async fn kubeconfig_of(cluster: &Cluster, account: &str) -> Result<PathBuf> {
+    let token = chart::token_of(cluster, NAMESPACE, account, None).await?;
+    let mut kubeconfig: Value = serde_json::from_slice(&fs::read(cluster.kubeconfig())?)?;
+    kubeconfig["users"][0]["user"] = json!({"token": token});
+    let path = cluster.logs().join(format!("{account}.kubeconfig"));
+    fs::write(&path, kubeconfig.to_string())?;
+    Ok(path)
+}
 
-    /// Has the app of a pod say a word from now on.
-    pub fn say(&self, pod: &str, status: u16, word: &str) -> Result<()> {
-        let url = format!("http://127.0.0.1:8080/word?status={status}");
-        let command = ["exec", pod, "--container", "app", "--", "/testapp", "probe", &url, "--post", word];
-        let output = self.scene.kubectl(&command)?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(())
+/// A client with the token that the agent of a pod has.
+pub async fn client_of_pod(cluster: &Cluster, pod: &Pod) -> Result<Client> {
+    let namespace = pod.namespace().context("a pod has a namespace")?;
+    let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone()).context("no account")?;
+    let token = chart::token_of(cluster, &namespace, &account, Some(pod)).await?;
+    Ok(cluster.client_with_token(&token).await?)
+}
+
+/// The central `ConfigMap` of a configuration.
+pub fn config(text: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {CONFIG_KEY: text},
+        "metadata": {"name": CONFIG, "namespace": NAMESPACE, "labels": {CONFIG_LABEL: "true"}}})
+}
+
+/// A set that adds an agent to pods with label `agent: "yes"` of namespaces with label `agents: "yes"`.
+pub fn set(name: &str) -> Value {
+    json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": name}, "spec": {
+        "selector": {"matchLabels": {"agent": "yes"}}, "namespaceSelector": {"matchLabels": {"agents": "yes"}},
+        "serviceAccountName": format!("{ACCOUNT_PREFIX}{CONFIG}"),
+        "containers": [{"name": "pillion-agent", "image": pods::V1}]}})
+}
+
+/// A namespace, with or without agents.
+pub fn namespace(name: &str, agents: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"agents": agents}}})
+}
+
+/// A definition of the group and kind that game servers have.
+fn game_server_crd() -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gameservers.game.kruise.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
+        "spec": {"group": "game.kruise.io", "scope": "Namespaced",
+            "names": {"kind": "GameServer", "plural": "gameservers", "singular": "gameserver"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": open, "status": open}}}}]}})
+}
+
+/// Sends a request as it is, and gives what became of it or why nothing did.
+pub async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> Result<std::result::Result<Value, String>> {
+    let content = match (&method, path.contains("fieldManager"), body) {
+        (&Method::PATCH, true, _) => "application/apply-patch+yaml",
+        (&Method::PATCH, false, Value::Array(_)) => "application/json-patch+json",
+        (&Method::PATCH, false, _) if path.starts_with("/apis/game.kruise.io") => "application/merge-patch+json",
+        (&Method::PATCH, false, _) => "application/strategic-merge-patch+json",
+        _ => "application/json",
+    };
+    let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(body)? };
+    let request =
+        http::Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, content).body(body)?;
+    match client.request::<Value>(request).await {
+        Ok(object) => Ok(Ok(object)),
+        Err(kube::Error::Api(status)) => Ok(Err(status.message.clone())),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// A pod of the test program that serves on port 8080.
-pub fn app_pod(name: &str, app: &str, arguments: &[&str]) -> Value {
-    let all = [&["--port", "8080"], arguments].concat();
-    let mut pod = pods::pod(name, &[], &[finishing::container("app", &all)]);
-    pod["metadata"]["labels"] = json!({"app": app});
-    // One for all containers: a signal needs the same user.
-    pod["spec"]["securityContext"] = json!({"runAsUser": 1000, "runAsNonRoot": true, "fsGroup": 1000});
-    pod
-}
-
-/// A Deployment of such pods.
-pub fn app_deployment(app: &str, replicas: u32, arguments: &[&str]) -> Value {
-    let mut template = app_pod(app, app, arguments);
-    template["metadata"].as_object_mut().expect("a pod has metadata").remove("name");
-    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app}, "spec": {
-        "replicas": replicas, "selector": {"matchLabels": {"app": app}},
-        "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
-}
-
-/// Runs `pillion` with a text as its standard input; returns what it printed.
-pub fn pillion(arguments: &[&str], input: &str) -> Result<String> {
-    let mut child = Command::new(programs::path("pillion")?)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    child.stdin.take().context("its standard input")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "pillion {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+/// Waits until an object is as it should be; `None` where it is not there.
+pub async fn seen<T>(client: &Client, path: &str, what: &str, look: impl Fn(Option<&Value>) -> Option<T>) -> Result<T> {
+    let waited = until(what, PATIENCE, || async {
+        let request = http::Request::get(path).body(Vec::new()).unwrap_or_default();
+        let object = match client.request::<Value>(request).await {
+            Ok(object) => Some(object),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => return Ok(Look::NotYet(error.to_string())),
+        };
+        Ok(match look(object.as_ref()) {
+            Some(found) => Look::Done(found),
+            None => Look::NotYet(json!(object).to_string()),
+        })
+    });
+    Ok(waited.await?)
 }

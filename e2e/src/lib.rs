@@ -3,10 +3,11 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
-//! - [`agents`]: an installation that brings agents into pods, and pods for them.
+//! - [`agent_pods`]: pods of an app with a real agent beside it.
 //! - [`file_server`]: a place from which files are fetched.
 //! - [`finishing`]: pods that must end by themselves, and how their containers did.
 //! - [`rollouts`]: a set and pods to roll it out over.
+//! - [`agents`]: agents in pods, without the agent.
 //! - [`Balancer`]: one address before several of them.
 //! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
 //! - [`Caller`]: calls a webhook as the API server does.
@@ -16,6 +17,7 @@
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+pub mod agent_pods;
 pub mod agents;
 mod balancer;
 mod caller;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
-use pillion_e2e::agents::{Agents, app_pod};
+use pillion_e2e::agent_pods::{Agents, app_pod};
 use pillion_testbed::{Bed, Config, Look, until};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use pillion_e2e::agents::{Agents, app_pod};
+use pillion_e2e::agent_pods::{Agents, app_pod};
 use pillion_testbed::{Bed, Config, Look};
 use serde_json::json;
 

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use pillion_e2e::agents::{Agents, app_deployment};
+use pillion_e2e::agent_pods::{Agents, app_deployment};
 use pillion_testbed::{Bed, Config, Look, until};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const CONFIG: &str = r"
 plugins:
@@ -47,19 +47,6 @@ plugins:
                   labels: {gameserver-idle: 'false'}
                   annotations: {controller.kubernetes.io/pod-deletion-cost: '5'}
 ";
-
-/// The kind of game servers, as much of it as matters here.
-fn definition() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gameservers.game.kruise.io"},
-        "spec": {"group": "game.kruise.io", "scope": "Namespaced",
-            "names": {"kind": "GameServer", "plural": "gameservers", "singular": "gameserver"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": {
-                    "opsState": {"type": "string"}, "deletionPriority": {"type": "integer"},
-                    "containers": {"type": "array", "items": {"type": "object", "properties": {
-                        "name": {"type": "string"}, "image": {"type": "string"}}}}}}}}}}]}})
-}
 
 /// What the pod and its game server show.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,7 +89,6 @@ async fn the_state_of_a_game_server_becomes_marks_of_its_pod_and_a_scale_down_ta
     let bed = Bed::start(Config::control_plane("agent-probe").with_node()).await?;
     let agents = Agents::start(&bed).await?;
     let scene = &agents.scene;
-    scene.apply_to_cluster(&definition()).await?;
     agents.install(CONFIG, "game", &[]).await?;
     scene.apply(app_deployment("game", 2, &["--word", "idle"])).await?;
     let pods = agents.until_ready("game", 2).await?;

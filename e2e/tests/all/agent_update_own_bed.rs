@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use pillion_e2e::agents::{Agents, app_deployment, pillion};
+use pillion_e2e::agent_pods::{Agents, app_deployment, pillion};
 use pillion_e2e::file_server::FileServer;
 use pillion_e2e::pods;
 use pillion_testbed::{Bed, Config, Look, until};

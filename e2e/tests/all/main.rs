@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod agent_clobber_own_bed;
+mod agent_controller_own_bed;
+mod agent_fence_own_bed;
 mod agent_pod_probe_own_bed;
 mod agent_probe_own_bed;
 mod agent_update_own_bed;

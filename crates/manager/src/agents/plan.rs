@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pillion_agent_api::Rights;
 use pillion_agent_api::names::{ACCOUNT_PREFIX, CONFIG_KEY, CONFIG_LABEL, FENCE};
 use pillion_api::names::NEVER_REVIEWED;
 use serde_json::{Value, json};
 
-use super::rights::{AllowedTarget, Needs, Refused, judge};
+use super::rights::{AllowedTarget, Refused, judge};
 
 /// All there is that a plan is made from.
 #[derive(Clone, Debug, Default)]
@@ -92,12 +93,12 @@ fn labels() -> Value {
 /// What is to be done. A configuration that cannot be given changes nothing: what was given before stays.
 pub(super) fn plan(seen: &Seen) -> Plan {
     let mut plan = Plan::default();
-    let mut given: BTreeMap<&str, Needs> = BTreeMap::new();
+    let mut given: BTreeMap<&str, Rights> = BTreeMap::new();
     let mut refused: BTreeMap<&str, Refused> = BTreeMap::new();
     for config in seen.sets.iter().flat_map(|set| &set.configs) {
         let text = seen.configs.get(config).and_then(Option::as_deref);
         match judge(config, text, &seen.targets) {
-            Ok(needs) => drop(given.insert(config, needs)),
+            Ok(rights) => drop(given.insert(config, rights)),
             Err(why) => drop(refused.insert(config, why)),
         }
     }
@@ -109,10 +110,10 @@ pub(super) fn plan(seen: &Seen) -> Plan {
     let mut needed: BTreeSet<Place> = BTreeSet::new();
     for (config, namespace) in matched(seen) {
         let places = places(config, namespace);
-        if let Some(needs) = given.get(config) {
+        if let Some(rights) = given.get(config) {
             let text = seen.configs.get(config).cloned().flatten().unwrap_or_default();
             for place in &places {
-                plan.writes.extend(apply(seen, place, body(place, &text, needs)));
+                plan.writes.extend(apply(seen, place, body(place, &text, rights)));
             }
         }
         needed.extend(places);
@@ -146,12 +147,12 @@ fn places(config: &str, namespace: &str) -> [Place; 4] {
     ]
 }
 
-fn body(place: &Place, text: &str, needs: &Needs) -> Value {
+fn body(place: &Place, text: &str, rights: &Rights) -> Value {
     let Place { kind, namespace, name } = place;
     match kind {
         Kind::ConfigMap => json!({"data": {CONFIG_KEY: text}}),
         Kind::Account => json!({"automountServiceAccountToken": false}),
-        Kind::Role => json!({"rules": needs.rules()}),
+        Kind::Role => json!({"rules": rights.role_rules()}),
         Kind::Binding => json!({
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
@@ -176,7 +177,7 @@ pub(super) fn extra(stored: &Value, wanted: &Value) -> Vec<String> {
 }
 
 /// What the fence is to be told: of configurations that cannot be given what it was told before.
-fn fence(seen: &Seen, given: &BTreeMap<&str, Needs>, refused: &BTreeMap<&str, Refused>) -> Option<Write> {
+fn fence(seen: &Seen, given: &BTreeMap<&str, Rights>, refused: &BTreeMap<&str, Refused>) -> Option<Write> {
     let before = seen.fence.clone().unwrap_or_default();
     let config = |key: &str| key.rsplit_once('.').map(|(config, _)| config.to_owned()).unwrap_or_default();
     let mut data: BTreeMap<String, String> = before
@@ -184,7 +185,7 @@ fn fence(seen: &Seen, given: &BTreeMap<&str, Needs>, refused: &BTreeMap<&str, Re
         .filter(|(key, _)| refused.contains_key(&*config(key)))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    data.extend(given.iter().flat_map(|(config, needs)| needs.fence(config)));
+    data.extend(given.iter().flat_map(|(config, rights)| rights.fence_data(config)));
     if seen.fence.as_ref() == Some(&data) || (seen.fence.is_none() && data.is_empty()) {
         return None;
     }

@@ -2,8 +2,28 @@ use pillion_api::Reason;
 
 use super::*;
 
-const TEXT: &str = r#"{"labels": ["state"], "annotations": ["cost"], "conditions": ["Idle"], "values": ["None"],
-    "targets": ["game.kruise.io/v1alpha1/gameservers/spec/opsState"], "configMaps": ["wanted"]}"#;
+const TEXT: &str = "
+plugins:
+- name: http_probe
+  config:
+    endpoints:
+    - url: http://localhost:8080
+      storageConfig:
+        inKube:
+          labelKey: example.com/state
+          conditionType: example.com/Idle
+          target: {group: game.kruise.io, version: v1alpha1, resource: gameservers}
+          jsonPath: /spec/opsState
+          markerPolicies:
+          - {state: idle, value: None, annotations: {controller.kubernetes.io/pod-deletion-cost: '1'}}
+- name: hot_update
+  config:
+    fileDir: /app
+    loadPatchType: signal
+    signal: {processName: app, signalName: SIGHUP}
+    allowedSources: [https://files.example.com/]
+    trigger: {configMap: wanted}
+";
 
 fn strings(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
@@ -79,8 +99,9 @@ fn every_namespace_that_a_set_means_gets_its_four_objects_once() {
         .collect();
     assert_eq!(
         *bodies[0],
-        json!({"data": {"c.labels": "state", "c.annotations": "cost", "c.conditions": "Idle", "c.values": "None",
-            "c.target": "game.kruise.io/gameservers"}})
+        json!({"data": {"c.labels": "example.com/state", "c.conditions": "example.com/Idle\npillion.dev/HotUpdate",
+            "c.annotations": "controller.kubernetes.io/pod-deletion-cost\npillion.dev/hot-update-result",
+            "c.values": "None", "c.target": "game.kruise.io/gameservers"}})
     );
     assert_eq!(*bodies[1], json!({"data": {"config.yaml": TEXT}}));
     assert_eq!(*bodies[2], json!({"automountServiceAccountToken": false}));
@@ -137,18 +158,22 @@ fn what_no_set_needs_any_more_is_removed_and_the_fence_forgets_it() {
 fn a_configuration_that_cannot_be_given_changes_nothing() {
     let first = seen(&["a"], Some(TEXT));
     let good = done(first.clone(), &plan(&first));
-    let elsewhere = r#"{"targets": ["game.kruise.io/v1alpha1/gameservers/spec/containers"]}"#;
+    let elsewhere = &TEXT.replace("/spec/opsState", "/spec/state");
     for (text, reason, message) in [
         (
             None,
             Reason::AgentConfigMissing,
             "there is no ConfigMap c with label pillion.dev/agent-config=true and a configuration in it",
         ),
-        (Some("{"), Reason::AgentConfigInvalid, "configuration c: EOF while parsing an object at line 1 column 1"),
+        (
+            Some("plugins: 1"),
+            Reason::AgentConfigInvalid,
+            "configuration c: line 1, column 10: plugins: must be a list, and is a number: begin each of its items with a dash",
+        ),
         (
             Some(elsewhere),
             Reason::AgentTargetNotAllowed,
-            "configuration c writes gameservers.game.kruise.io of version v1alpha1 at /spec/containers, which agent.targets does not list",
+            "configuration c writes gameservers.game.kruise.io of version v1alpha1 at /spec/state, which agent.targets does not list",
         ),
     ] {
         let mut bad = good.clone();
@@ -168,7 +193,7 @@ fn a_configuration_that_cannot_be_given_changes_nothing() {
 #[test]
 fn a_label_of_ours_on_what_is_not_ours_removes_nothing() {
     let mut seen = seen(&[], Some(TEXT));
-    seen.fence = Some(judge("c", Some(TEXT), &seen.targets).unwrap().fence("c"));
+    seen.fence = Some(judge("c", Some(TEXT), &seen.targets).unwrap().fence_data("c"));
     let place =
         |kind, namespace: &str, name: &str| Place { kind, namespace: namespace.to_owned(), name: name.to_owned() };
     for place in [
