@@ -41,7 +41,7 @@ impl Agents {
     pub async fn install(&self, config: &str, app: &str, flags: &[&str]) -> Result<()> {
         let selector = format!("app={app}");
         let mut all = vec!["agent", "sidecarset", "-", "--name", app, "--config-name", app, "--image", AGENT];
-        all.extend(["--namespace", NAMESPACE, "--selector", &selector]);
+        all.extend(["--pillion-namespace", NAMESPACE, "--selector", &selector]);
         all.extend(flags);
         let manifests = pillion(&all, config)?;
         let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&manifests)?;

@@ -58,7 +58,7 @@ async fn a_file_is_updated_in_running_pods_and_a_bad_one_is_taken_back() -> Resu
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "level-source"},
             "stringData": {"ca.crt": files.certificate}}))
         .await?;
-    agents.install(&config(&files), "game", &["--source-secret", "level-source"]).await?;
+    agents.install(&config(&files), "game", &["--secret", "level-source=/etc/pillion/sources"]).await?;
     for app in ["game", "other"] {
         scene.apply(app_deployment(app, 2, &["--watch-file", FILE])).await?;
         agents.until_ready(app, 2).await?;
