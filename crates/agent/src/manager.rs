@@ -142,8 +142,7 @@ impl Manager {
             if self.status(plugin.config.name()).is_some() {
                 continue;
             }
-            let added =
-                plugins::make(&plugin.config).and_then(|made| self.add(plugin.boot_order, made, plugin.config.clone()));
+            let added = self.add(plugin.boot_order, plugins::make(&plugin.config), plugin.config.clone());
             if let Err(error) = added {
                 tell(format_args!("{error:#}"));
             }

@@ -9,11 +9,11 @@ use pillion_agent_api::PluginConfig;
 use crate::plugin::Plugin;
 
 /// The plugin that a configuration is for.
-pub(crate) fn make(config: &PluginConfig) -> anyhow::Result<Box<dyn Plugin>> {
+pub(crate) fn make(config: &PluginConfig) -> Box<dyn Plugin> {
     match config {
-        PluginConfig::HttpProbe(_) => Ok(Box::<http_probe::Http>::default()),
-        PluginConfig::PodProbe(_) => Ok(Box::<pod_probe::PodProbes>::default()),
-        PluginConfig::HotUpdate(_) => Ok(Box::<hot_update::HotUpdates>::default()),
+        PluginConfig::HttpProbe(_) => Box::<http_probe::Http>::default(),
+        PluginConfig::PodProbe(_) => Box::<pod_probe::PodProbes>::default(),
+        PluginConfig::HotUpdate(_) => Box::<hot_update::HotUpdates>::default(),
     }
 }
 
@@ -28,7 +28,7 @@ mod tests {
         for code in shown {
             assert!(file.contains(code), "the file does not have:\n{code}");
         }
-        let line = "        PluginConfig::HttpProbe(_) => Ok(Box::<http_probe::Http>::default()),\n";
+        let line = "        PluginConfig::HttpProbe(_) => Box::<http_probe::Http>::default(),\n";
         assert!(page.contains(line) && include_str!("plugins.rs").contains(line));
     }
 }

@@ -31,10 +31,10 @@ struct Files {
 
 impl Files {
     fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().expect("a folder for the test");
         let config = tls::server_config(dir.path());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("it listens").port();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 // The agent may break off.
@@ -55,7 +55,8 @@ impl Files {
 }
 
 fn serve(stream: TcpStream, config: &Arc<ServerConfig>) -> std::io::Result<()> {
-    let mut stream = BufReader::new(StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), stream));
+    let session = ServerConnection::new(Arc::clone(config)).expect("the settings are whole");
+    let mut stream = BufReader::new(StreamOwned::new(session, stream));
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if stream.read_line(&mut head)? == 0 {
@@ -79,8 +80,8 @@ struct Pod {
 impl Pod {
     fn new(more: &str) -> Self {
         let (cluster, files) = (Cluster::start(), Files::start());
-        fs::create_dir(cluster.path("files")).unwrap();
-        let app = format!("game-of-{}", cluster.dir.path().file_name().unwrap().display());
+        fs::create_dir(cluster.path("files")).expect("the folder is ours");
+        let app = format!("game-of-{}", cluster.dir.path().file_name().expect("it has a name").display());
         cluster.configure(&format!(
             "plugins:
 - name: hot_update
@@ -121,7 +122,7 @@ impl Pod {
     fn result(&self) -> Value {
         let pod = self.cluster.pod();
         let text = pod.pointer(RESULT).and_then(Value::as_str).unwrap_or("null");
-        serde_json::from_str(text).unwrap()
+        serde_json::from_str(text).expect("the result is JSON")
     }
 
     fn wait_for(&self, version: &str, state: &str) -> Value {

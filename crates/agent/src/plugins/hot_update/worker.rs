@@ -45,6 +45,8 @@ pub(super) struct Worker<'a> {
     /// When what failed is tried again; `None` for not in this life.
     again_at: Option<Instant>,
     pauses: Pauses,
+    /// Whether the owner's last word made no sense, which is what the pod shows.
+    is_odd: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -71,6 +73,7 @@ impl<'a> Worker<'a> {
             // What an earlier agent left undone is done at once.
             again_at: Some(Instant::now()),
             pauses: Pauses::new(FIRST_PAUSE, LONGEST_PAUSE),
+            is_odd: false,
         };
         // What was done is looked at once: the folder is shared.
         if let Some(Asked { state: state @ OutcomeState::Done, .. }) = &mut record.asked {
@@ -104,10 +107,16 @@ impl<'a> Worker<'a> {
         let owner = match word {
             // It will be known, and what is there stays until then.
             Word::Unknown => return,
-            Word::Odd(why) => return self.post_odd(&why),
+            Word::Odd(why) => {
+                self.is_odd = true;
+                return self.post_odd(&why);
+            }
             Word::Nothing => None,
             Word::Wanted(wanted) => Some(wanted),
         };
+        if std::mem::take(&mut self.is_odd) {
+            self.post();
+        }
         if owner.is_none() && (self.record.owner.is_some() || self.store.read_state().is_none()) {
             // To ask for the same again is then a new word. And `ready` sees that somebody has looked.
             self.record.owner = None;
@@ -195,6 +204,8 @@ impl<'a> Worker<'a> {
                 self.record.asked = asked(OutcomeState::Failed, &message, given_up);
             }
         }
+        // The app may have come since the agent's start.
+        self.ability = self.reloader.ability();
         self.save();
         self.post();
         outcome

@@ -165,6 +165,8 @@ fn an_owner_that_makes_no_sense_is_told_so() {
     pod.run(&server, |_| {
         let outcome = pod.wait("", OutcomeState::Failed);
         assert!(outcome.message.starts_with("annotation pillion.dev/hot-update: is no JSON object"), "{outcome:?}");
+        fs::write(&pod.identity.annotations_file, "").unwrap();
+        until("it is no longer told", || pod.outcome().is_none());
     });
 }
 
