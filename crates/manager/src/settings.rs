@@ -118,7 +118,7 @@ pub enum Role {
     Webhook,
     /// Looks after sets and pods: status, events, what was missed
     Controller,
-    /// Gives agents in pods what they need, and tells them of hot updates; needs the feature gate InPodAgent
+    /// Gives agents in pods what they need, and tells them of hot updates; needs its feature gate
     AgentController,
 }
 

@@ -34,7 +34,13 @@ const AGENTS: [&str; 8] = [
     "agent.listenerAccounts[0].namespace=games",
     "agent.listenerAccounts[0].config=sidecar-config",
 ];
-const DEFINITION: &str = "sidecarsets.apps.kruise.io";
+/// What stays of the definitions; the API server makes the services of them.
+const DEFINITIONS: [&str; 4] = [
+    "CustomResourceDefinition sidecarsets.apps.kruise.io",
+    "CustomResourceDefinition hotupdates.pillion.dev",
+    "APIService v1alpha1.apps.kruise.io",
+    "APIService v1alpha1.pillion.dev",
+];
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -479,17 +485,13 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
 
     let revision = latest_revision(cluster, "proxy")?;
     said(helm(cluster, "uninstall", &[], &["--wait", "--timeout", "120s"])?)?;
-    let stays = [
-        &format!("ControllerRevision {NAMESPACE}/{revision}"),
-        // The API server makes it of the definition.
-        "APIService v1alpha1.apps.kruise.io",
-        "APIService v1alpha1.pillion.dev",
-        &format!("CustomResourceDefinition {DEFINITION}"),
-        "CustomResourceDefinition hotupdates.pillion.dev",
-        "SidecarSet proxy",
-        "Pod shop/shop",
-        &format!("Lease {NAMESPACE}/pillion-controller"),
-    ];
+    let of_ours =
+        [format!("ControllerRevision {NAMESPACE}/{revision}"), format!("Lease {NAMESPACE}/pillion-controller")];
+    let stays: Vec<&str> = DEFINITIONS
+        .into_iter()
+        .chain(["SidecarSet proxy", "Pod shop/shop"])
+        .chain(of_ours.iter().map(String::as_str))
+        .collect();
     left(&client, &before, &stays).await?;
     // Pods are made as if there had been nothing, and the definition is there for the next installation.
     let mut next = shop.clone();

@@ -40,6 +40,9 @@ const RESULTS_PACE: Duration = Duration::from_secs(5);
 /// So many writes at a time.
 const AT_ONCE: usize = 8;
 
+/// Pods by name.
+type NamedPods = Vec<(String, Arc<AgentPod>)>;
+
 /// Whether another pass is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Next {
@@ -195,7 +198,7 @@ impl Keeper<'_> {
         for (key, record) in &records {
             table.insert(&key.namespace, &key.name, record.created.as_second(), &record.spec);
         }
-        let mut by_workload: BTreeMap<(String, Workload), Vec<(String, Arc<AgentPod>)>> = BTreeMap::new();
+        let mut by_workload: BTreeMap<(String, Workload), NamedPods> = BTreeMap::new();
         for (key, pod) in self.pods.snapshot() {
             for workload in &pod.workloads {
                 let pods = by_workload.entry((key.namespace.to_string(), workload.clone())).or_default();
@@ -261,7 +264,7 @@ impl Keeper<'_> {
 
     /// Shows people what became of it, in every namespace.
     async fn mirror(&mut self) -> Next {
-        let mut by_namespace: BTreeMap<String, Vec<(String, Arc<AgentPod>)>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<String, NamedPods> = BTreeMap::new();
         for (key, pod) in self.pods.snapshot() {
             by_namespace.entry(key.namespace.to_string()).or_default().push((key.name.to_string(), pod));
         }

@@ -55,23 +55,25 @@ impl Objects {
         let named = |name: &str| Selection { fields: Some(format!("metadata.name={name}")), ..Selection::default() };
         let maps = Api::<ConfigMap>::all(client.clone());
         let own_maps = Api::<ConfigMap>::namespaced(client.clone(), &settings.namespace);
-        let (configs, configs_driver) = watch("agent_configs", maps.clone(), ours.clone(), metrics, stored_map);
-        let (fence, fence_driver) = watch("agent_fence", own_maps, named(FENCE), metrics, stored_map);
-        let (results, results_driver) = watch("agent_results", maps, named(RESULTS), metrics, stored_map);
+        let (configs, configs_driver) =
+            watch("agent_configs", maps.clone(), ours.clone(), metrics, |map| Some(stored_map(map)));
+        let (fence, fence_driver) = watch("agent_fence", own_maps, named(FENCE), metrics, |map| Some(stored_map(map)));
+        let (results, results_driver) =
+            watch("agent_results", maps, named(RESULTS), metrics, |map| Some(stored_map(map)));
         let api = Api::<ServiceAccount>::all(client.clone());
         let (accounts, accounts_driver) = watch("agent_accounts", api, ours.clone(), metrics, |it: ServiceAccount| {
-            stored(it.metadata, json!({"automountServiceAccountToken": it.automount_service_account_token}))
+            Some(stored(it.metadata, json!({"automountServiceAccountToken": it.automount_service_account_token})))
         });
         let api = Api::<Role>::all(client.clone());
         let (roles, roles_driver) = watch("agent_roles", api, ours.clone(), metrics, |it: Role| {
-            stored(it.metadata, json!({"rules": it.rules}))
+            Some(stored(it.metadata, json!({"rules": it.rules})))
         });
         let api = Api::<RoleBinding>::all(client.clone());
         let (bindings, bindings_driver) = watch("agent_bindings", api, ours, metrics, |it: RoleBinding| {
-            stored(it.metadata, json!({"roleRef": it.role_ref, "subjects": it.subjects}))
+            Some(stored(it.metadata, json!({"roleRef": it.role_ref, "subjects": it.subjects})))
         });
         let api = Api::<HotUpdate>::all(client.clone());
-        let (records, records_driver) = watch("hot_updates", api, Selection::default(), metrics, record);
+        let (records, records_driver) = watch("hot_updates", api, Selection::default(), metrics, |it| Some(record(it)));
         let driver = async move {
             tokio::join!(
                 configs_driver,
@@ -139,22 +141,22 @@ impl Changed {
     }
 }
 
-fn stored(metadata: ObjectMeta, body: Value) -> Option<Arc<Stored>> {
-    Some(Arc::new(Stored { uid: metadata.uid.unwrap_or_default(), body }))
+fn stored(metadata: ObjectMeta, body: Value) -> Arc<Stored> {
+    Arc::new(Stored { uid: metadata.uid.unwrap_or_default(), body })
 }
 
-fn stored_map(map: ConfigMap) -> Option<StoredMap> {
-    Some(Arc::new((map.metadata.uid.unwrap_or_default(), map.data.unwrap_or_default())))
+fn stored_map(map: ConfigMap) -> StoredMap {
+    Arc::new((map.metadata.uid.unwrap_or_default(), map.data.unwrap_or_default()))
 }
 
-fn record(record: HotUpdate) -> Option<Arc<Record>> {
+fn record(record: HotUpdate) -> Arc<Record> {
     let metadata = record.metadata;
-    Some(Arc::new(Record {
+    Arc::new(Record {
         uid: metadata.uid.unwrap_or_default(),
         version: metadata.resource_version.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
         created: metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         spec: record.spec,
         status: record.status,
-    }))
+    })
 }

@@ -74,7 +74,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
     shutdown.spawn(Stage::Controllers, async move {
         let asked_driver = async {
             if let Some(driver) = asked_driver {
-                driver.await
+                driver.await;
             }
         };
         stop.run_until_cancelled(async { tokio::join!(events_driver, ledgers_driver, asked_driver) }).await;

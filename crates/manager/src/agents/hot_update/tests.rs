@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn spec(max_in_flight: Option<IntOrString>) -> HotUpdateSpec {
+fn spec(max_in_flight: Option<&IntOrString>) -> HotUpdateSpec {
     serde_json::from_value(
         serde_json::json!({"workload": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
         "version": "v2", "url": "https://files.example/a", "sha256": "0".repeat(64), "maxInFlight": max_in_flight}),
@@ -24,7 +24,7 @@ fn pods(pods: &[AgentPod]) -> Vec<(String, &AgentPod)> {
 
 fn next(max_in_flight: Option<IntOrString>, all: &[AgentPod]) -> Step {
     let named = pods(all);
-    step(&spec(max_in_flight), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
+    step(&spec(max_in_flight.as_ref()), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
 }
 
 fn said(step: &Step) -> [String; 2] {
