@@ -185,7 +185,7 @@ mod tests {
         }
         // One that sends for ever is cut off.
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port.port())).unwrap();
-        let part = [b'a'; 64 * 1024];
+        let part = vec![b'a'; 64 * 1024];
         assert!((0..1_000).any(|_| stream.write_all(&part).is_err()), "it took 64 MB of one line");
         // So is one that sends a little now and then.
         let begin = Instant::now();
