@@ -119,12 +119,17 @@ fn start_writer(
 ) -> anyhow::Result<Receiver<()>> {
     let (written_tx, written_rx) = channel();
     let (board, pod) = (Arc::clone(board), Arc::clone(pod));
+    let now = Instant::now();
+    let work: Box<dyn FnOnce() + Send> = if let Some(api_server) = api_server {
+        let writer = Writer::new(board, Cluster { api_server, pod }, now);
+        Box::new(move || writer.run())
+    } else {
+        let writer = Writer::new(board, Local::new(&pod)?, now);
+        Box::new(move || writer.run())
+    };
     let thread = thread::Builder::new().name("writer".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || {
-        match api_server {
-            Some(api_server) => Writer::new(board, Cluster { api_server, pod }, Instant::now()).run(),
-            None => Writer::new(board, Local::new(&pod), Instant::now()).run(),
-        }
+        work();
         drop(written_tx);
     })?;
     Ok(written_rx)

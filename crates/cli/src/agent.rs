@@ -1,6 +1,7 @@
 //! `pillion agent`: configurations of the in-pod agent, and what it takes to run one.
 //!
 //! - `lint`: what is wrong with a configuration, and what its agents may do.
+//! - `run`: an agent on this machine, which prints what it would write.
 //! - `sidecarset`: the `ConfigMap` and the `SidecarSet` that bring an agent with a configuration into pods.
 //! - `update`: the record that says which version of a file the pods of a workload are to have.
 
@@ -17,6 +18,7 @@ use crate::{Ending, Streams};
 
 mod lint;
 mod rights;
+mod run;
 mod sidecar_set;
 mod update;
 
@@ -24,6 +26,8 @@ mod update;
 pub(crate) enum Verb {
     /// Check configurations of the agent, and show what agents with them may do.
     Lint(lint::Arguments),
+    /// Run a configuration on this machine, and print each patch that an agent would send.
+    Run(run::Arguments),
     #[command(name = "sidecarset", about = "Print the ConfigMap and the SidecarSet that bring an agent into pods")]
     SidecarSet(sidecar_set::Arguments),
     /// Have the pods of a workload load a new version of a file, without a restart.
@@ -33,6 +37,7 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb, streams: &mut Streams<'_>) -> io::Result<Ending> {
     match verb {
         Verb::Lint(arguments) => lint::run(arguments, streams),
+        Verb::Run(arguments) => Ok(run::run(arguments)),
         Verb::SidecarSet(arguments) => sidecar_set::run(arguments, streams),
         Verb::Update(arguments) => update::run(arguments, streams),
     }

@@ -5,8 +5,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const IMAGE: &str = "registry.local/pillion/agent:1.0.0";
 
@@ -145,4 +147,33 @@ fn wrong_usage_says_what_is_right() {
     let line = ["update", "deploy/web", "--version", "v1", "--url", "https://a.example/b", "--sha256", &digest];
     let seen = agent(folder.path(), &line);
     assert!(seen.starts_with("status 3\n--- stderr\nerror: "), "{seen}");
+}
+
+#[test]
+fn an_agent_on_this_machine_prints_what_it_would_send() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    let folder = tempfile::tempdir().expect("there is room");
+    let config = format!(
+        "plugins:\n- name: http_probe\n  config:\n    startDelaySeconds: 0\n    endpoints:\n    - url: tcp://localhost:{port}\n      \
+         storageConfig: {{type: InKube, inKube: {{labelKey: example.com/port}}}}\n"
+    );
+    fs::write(folder.path().join("config.yaml"), config).expect("it can be written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pillion"));
+    command.args(["agent", "run", "--local", "config.yaml"]).current_dir(folder.path());
+    let mut child = command.env_clear().stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("pillion runs");
+    let mut line = String::new();
+    let read = BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line);
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    read.expect("it prints a line");
+    assert_eq!(
+        line,
+        "{\"patch\":{\"metadata\":{\"labels\":{\"example.com/port\":\"open\"}}},\
+         \"path\":\"/api/v1/namespaces/default/pods/local/status?fieldManager=pillion-agent\"}\n"
+    );
+    // Nothing is sent from here, and that is to be said.
+    assert!(agent(folder.path(), &["run", "config.yaml"]).starts_with("status 2\n"));
+    let refused = agent(folder.path(), &["run", "--local", "missing.yaml"]);
+    assert!(refused.starts_with("status 1\n--- stderr\npillion-agent: cannot read missing.yaml: "), "{refused}");
 }

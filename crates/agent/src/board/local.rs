@@ -1,7 +1,9 @@
 //! `--local`: patches are printed, one JSON line each, and done to a pod that exists only here.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -22,9 +24,11 @@ pub(crate) struct Local<W> {
     fields: BTreeMap<String, String>,
 }
 
-impl Local<io::Stdout> {
-    pub(crate) fn new(pod: &Arc<PodIdentity>) -> Self {
-        Self::to(io::stdout(), pod)
+impl Local<File> {
+    /// Prints on stdout.
+    pub(crate) fn new(pod: &Arc<PodIdentity>) -> io::Result<Self> {
+        // A descriptor of its own has no lock that a program around this one may hold.
+        Ok(Self::to(File::from(io::stdout().as_fd().try_clone_to_owned()?), pod))
     }
 }
 
