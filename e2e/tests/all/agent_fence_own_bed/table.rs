@@ -229,8 +229,8 @@ fn to_pods() -> Vec<Case> {
         refused(
             "another annotation",
             pod,
-            metadata("annotations", "pillion.dev/decision", "{}"),
-            "annotation pillion.dev/decision may not be changed by the agent controller",
+            metadata("annotations", "kruise.io/podprobe", "[]"),
+            "annotation kruise.io/podprobe may not be changed by the agent controller",
         ),
         refused("a label", pod, metadata("labels", "app", "x"), "metadata.labels may not be changed"),
         refused("an image", pod, image, "spec may not be changed"),
