@@ -77,9 +77,9 @@ async fn namespaces_get_and_lose_what_agents_need() -> Result<()> {
     let manager = controller(cluster).await?;
     has_all(&client, GAMES).await?;
     has_none(&client, "shop").await?;
-    let account = seen(&client, &places(GAMES)[1], "the account", Option::<&Value>::cloned).await?;
+    let account = seen(&client, &places(GAMES)[1], "the account", |found| Some(found?.clone())).await?;
     assert_eq!(account["automountServiceAccountToken"], false);
-    let role = seen(&client, &places(GAMES)[2], "the role", Option::<&Value>::cloned).await?;
+    let role = seen(&client, &places(GAMES)[2], "the role", |found| Some(found?.clone())).await?;
     assert_eq!(
         role["rules"],
         json!([{"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},

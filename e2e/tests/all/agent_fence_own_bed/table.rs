@@ -182,9 +182,10 @@ pub(super) fn thefts_with_all_rights() -> Vec<Case> {
     let image = json!({"spec": {"containers": [{"name": "app", "image": V2}]}});
     let may_not = |what: &str| format!("{AGENT} may not {what}");
     let eviction =
-        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "arena-0", "namespace": GAMES}});
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "arena-1", "namespace": GAMES}});
     let mut new = pod("new", &[], &[container("app", &[])]);
     new["metadata"]["namespace"] = GAMES.into();
+    new["spec"]["serviceAccountName"] = ACCOUNT.into();
     vec![
         refused("the image of its own pod", &core("pods/arena-0"), image.clone(), may_not("UPDATE pods games/arena-0")),
         refused("the image of another pod", &core("pods/arena-1"), image, may_not("UPDATE pods games/arena-1")),
@@ -229,8 +230,8 @@ fn to_pods() -> Vec<Case> {
         refused(
             "another annotation",
             pod,
-            metadata("annotations", "pillion.dev/decision", "{}"),
-            "annotation pillion.dev/decision may not be changed by the agent controller",
+            metadata("annotations", "kruise.io/podprobe", "[]"),
+            "annotation kruise.io/podprobe may not be changed by the agent controller",
         ),
         refused("a label", pod, metadata("labels", "app", "x"), "metadata.labels may not be changed"),
         refused("an image", pod, image, "spec may not be changed"),
