@@ -47,8 +47,8 @@ impl Agents {
         let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&manifests)?;
         for mut object in documents.into_iter().flatten() {
             // Images of the bed are nowhere to be pulled from.
-            for list in ["containers", "initContainers"] {
-                for container in object["spec"][list].as_array_mut().into_iter().flatten() {
+            for list in ["/spec/containers", "/spec/initContainers"] {
+                for container in object.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
                     container["imagePullPolicy"] = "Never".into();
                 }
             }

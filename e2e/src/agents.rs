@@ -56,7 +56,7 @@ pub async fn install(bed: &Bed) -> Result<Client> {
         format!("{target}.group=game.kruise.io,{target}.version=v1alpha1,{target}.resource=gameservers"),
         format!("{target}.pointer=/spec/opsState"),
         // Where a bed has a node, our images are not for it.
-        "nodeSelector.pillion\\.dev/nowhere=true".to_owned(),
+        "nodeSelector.pillion\\.dev/nowhere=yes".to_owned(),
     ];
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     said(helm(bed.cluster(), "install", &values, &["--create-namespace"])?)?;

@@ -70,6 +70,7 @@ async fn marks_come_back_after_another_writer_and_writes_stay_few() -> Result<()
                 let mut pod = api.get("game-0").await?;
                 pod.labels_mut().remove("gameserver-idle");
                 pod.annotations_mut().remove("controller.kubernetes.io/pod-deletion-cost");
+                pod.annotations_mut().insert("example.com/seen".to_owned(), round.to_string());
                 if let Some(conditions) = pod.status.as_mut().and_then(|status| status.conditions.as_mut()) {
                     conditions.retain(|it| it.type_ != "game.kruise.io/state");
                 }

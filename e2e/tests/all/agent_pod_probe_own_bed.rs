@@ -61,7 +61,7 @@ async fn a_pod_gets_exactly_the_conditions_its_annotation_asks_for() -> Result<(
         })
         .await?;
     assert_eq!(shown["game.kruise.io/players"].1, "5 players");
-    assert!(shown["game.kruise.io/inside"].1.contains("exec"), "{shown:?}");
+    assert!(shown["game.kruise.io/inside"].1.contains("cannot run a program in another container"), "{shown:?}");
     // It follows what the app says.
     agents.say("game-0", 500, "overloaded")?;
     agents
