@@ -35,15 +35,11 @@ pub(crate) fn repair(text: &str) -> Repaired {
     let lines: Vec<&str> = text.split('\n').collect();
     let mut added = vec![0; lines.len()];
     let mut moved = Vec::new();
-    let mut at = 0;
-    while at < lines.len() {
-        let is_in_kube = line(lines[at]).is_some_and(|it| is_key(it.text, "inKube") && value_of(it.text).is_empty());
+    for (at, text) in lines.iter().enumerate() {
+        let is_in_kube = line(text).is_some_and(|it| is_key(it.text, "inKube") && value_of(it.text).is_empty());
         if is_in_kube && let Some(block) = Block::of(&lines, at) {
             block.indent(&mut added);
             moved.push((at, block.keys));
-            at = block.end;
-        } else {
-            at += 1;
         }
     }
     if moved.is_empty() {
@@ -61,13 +57,12 @@ struct Block {
     keys: Vec<String>,
     /// Of the children, once repaired.
     indent: usize,
-    end: usize,
 }
 
 impl Block {
     fn of(lines: &[&str], in_kube: usize) -> Option<Self> {
         let outer = line(lines[in_kube])?.indent;
-        let mut block = Self { children: Vec::new(), keys: Vec::new(), indent: outer + 2, end: lines.len() };
+        let mut block = Self { children: Vec::new(), keys: Vec::new(), indent: outer + 2 };
         let mut takes_more = false;
         for (number, text) in lines.iter().enumerate().skip(in_kube + 1) {
             let Some(Line { indent, text }) = line(text) else { continue };
@@ -82,7 +77,6 @@ impl Block {
             let child = child_key(text).filter(|_| indent >= outer);
             // A key that is further in from the start is where it belongs.
             let Some(name) = child.filter(|_| !block.children.is_empty() || indent == outer) else {
-                block.end = number;
                 break;
             };
             takes_more = value_of(text).is_empty();
@@ -95,7 +89,7 @@ impl Block {
 
     fn indent(&self, added: &mut [usize]) {
         for (first, end, indent) in &self.children {
-            added[*first..*end].fill(self.indent - indent);
+            added[*first..*end].iter_mut().for_each(|added| *added += self.indent - indent);
         }
     }
 }

@@ -134,6 +134,11 @@ mod tests {
         };
         assert_eq!(told("ab ${SELF:NO}."), (3, 13, "${SELF:NO} is not set".to_owned()));
         assert_eq!(told("${POD:POD_NAME}"), (0, 15, "${POD:POD_NAME} is not set".to_owned()));
+        let help = |text: &str| fill(text, Some(&variables())).unwrap_err().help;
+        assert!(help("${SELF:NO}").starts_with("set it in the environment of the agent's container"));
+        assert!(
+            help("${POD:NO}").starts_with("give it as a plain value in the environment of the pod's first container")
+        );
         assert_eq!(told("${HOME}"), (0, 7, "${HOME} is no variable".to_owned()));
         assert_eq!(told("é${SELF:1}"), (2, 11, "${SELF:1} is no variable".to_owned()));
         assert_eq!(told("${SELF:N"), (0, 2, "a variable has no end".to_owned()));

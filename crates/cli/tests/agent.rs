@@ -38,7 +38,7 @@ fn agent(folder: &Path, arguments: &[&str]) -> String {
 fn examples() -> Vec<String> {
     let folder = fs::read_dir(repository().join("examples/agent")).expect("the examples are there");
     let names = folder.map(|entry| entry.expect("it can be read").file_name().into_string().expect("it is UTF-8"));
-    let mut names: Vec<_> = names.filter(|name| name.ends_with(".yaml")).collect();
+    let mut names: Vec<_> = names.filter(|name| name != "README.md").collect();
     names.sort();
     names
 }

@@ -30,6 +30,7 @@ pub(crate) struct App {
 /// The part that changes.
 struct Now {
     ready: bool,
+    word: (u16, String),
     signals: Vec<&'static str>,
     reloads: u64,
     file: Option<String>,
@@ -70,6 +71,7 @@ impl App {
             exit_tx,
             now: Mutex::new(Now {
                 ready,
+                word: (200, String::new()),
                 signals: Vec::new(),
                 reloads: 0,
                 file: None,
@@ -118,6 +120,15 @@ impl App {
     pub(crate) fn set_ready(&self, ready: bool) {
         emit(format_args!("ready {ready}"));
         self.now().ready = ready;
+    }
+
+    /// Status and text of the answer to `GET /word`.
+    pub(crate) fn word(&self) -> (u16, String) {
+        self.now().word.clone()
+    }
+
+    pub(crate) fn set_word(&self, status: u16, word: String) {
+        self.now().word = (status, word);
     }
 
     /// Holds exactly this much memory, all of it touched.

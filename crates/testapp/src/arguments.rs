@@ -29,6 +29,9 @@ pub(crate) enum Command {
         /// Also fail unless the body contains this text.
         #[arg(long)]
         contains: Option<String>,
+        /// POST this text instead.
+        #[arg(long, value_name = "TEXT")]
+        post: Option<String>,
     },
     /// Send a signal to the one other process whose command line contains a text, and print its pid.
     Signal {
@@ -83,6 +86,9 @@ pub(crate) struct RunArguments {
     /// File to load at the start and again on each HUP.
     #[arg(long, value_name = "PATH")]
     pub(crate) watch_file: Option<PathBuf>,
+    /// What `/word` answers, until another is posted there.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(crate) word: String,
     /// CPU to burn from the start.
     #[arg(long, value_name = "MILLICORES", default_value_t = 0)]
     pub(crate) burn: u32,

@@ -21,6 +21,11 @@ struct Ready {
 }
 
 #[derive(Deserialize)]
+struct Word {
+    status: Option<u16>,
+}
+
+#[derive(Deserialize)]
 struct Exit {
     code: u8,
 }
@@ -45,6 +50,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/state", get(state))
         .route("/healthz", get(healthz))
         .route("/ready", post(ready))
+        .route("/word", get(word).post(set_word))
         .route("/exit", post(exit))
         .route("/burn", post(burn))
         .route("/hold", post(hold))
@@ -63,6 +69,16 @@ async fn healthz(State(app): State<Arc<App>>) -> (StatusCode, &'static str) {
 async fn ready(State(app): State<Arc<App>>, Query(ready): Query<Ready>) -> Answer {
     app.set_ready(ready.value);
     Ok("done\n")
+}
+
+async fn word(State(app): State<Arc<App>>) -> (StatusCode, String) {
+    let (status, word) = app.word();
+    (StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), word)
+}
+
+async fn set_word(State(app): State<Arc<App>>, Query(word): Query<Word>, text: String) -> &'static str {
+    app.set_word(word.status.unwrap_or(200), text);
+    "done\n"
 }
 
 async fn exit(State(app): State<Arc<App>>, Query(exit): Query<Exit>) -> Answer {

@@ -34,7 +34,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match command.unwrap_or_else(|| Command::Run(RunArguments::parse_from(["run"]))) {
         Command::Run(arguments) => runtime()?.block_on(run::run(arguments)),
         Command::Pause => runtime()?.block_on(pause::pause()),
-        Command::Probe { url, contains } => probe::probe(&url, contains.as_deref()),
+        Command::Probe { url, contains, post } => probe::probe(&url, post.as_deref(), contains.as_deref()),
         Command::Signal { name, signal } => {
             let pid = processes::signal_the_one(Path::new("/proc"), &name, signal.into())?;
             event::emit(format_args!("{}", pid.as_raw_nonzero()));

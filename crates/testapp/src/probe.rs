@@ -9,10 +9,10 @@ use anyhow::{Context, bail, ensure};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Prints the body; success is a 200 whose body contains the text.
-pub(crate) fn probe(url: &str, contains: Option<&str>) -> anyhow::Result<ExitCode> {
+/// Gets, or posts a text, and prints the body; success is a 200 whose body contains the text.
+pub(crate) fn probe(url: &str, post: Option<&str>, contains: Option<&str>) -> anyhow::Result<ExitCode> {
     let target = Target::parse(url)?;
-    let answer = target.get().with_context(|| format!("cannot get {url}"))?;
+    let answer = target.ask(post).with_context(|| format!("cannot get {url}"))?;
     let answer = Answer::parse(&answer).with_context(|| format!("cannot read the answer of {url}"))?;
     io::stdout().write_all(answer.body)?;
     ensure!(answer.status == 200, "{url} answered {}, not 200", answer.status);
@@ -47,14 +47,22 @@ impl Target {
         })
     }
 
-    fn get(&self) -> anyhow::Result<Vec<u8>> {
+    fn ask(&self, post: Option<&str>) -> anyhow::Result<Vec<u8>> {
         let address =
             self.address.to_socket_addrs()?.next().with_context(|| format!("{} has no address", self.address))?;
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         // In one write: a server that answers the first bytes and closes would break a second one.
-        let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.path, self.authority);
+        let posted = post.map(|text| format!("Content-Length: {}\r\n", text.len()));
+        let request = format!(
+            "{} {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n{}",
+            if post.is_some() { "POST" } else { "GET" },
+            self.path,
+            self.authority,
+            posted.unwrap_or_default(),
+            post.unwrap_or_default()
+        );
         stream.write_all(request.as_bytes())?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;

@@ -33,6 +33,7 @@ pub(crate) async fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         app::write(&file.path, file.text.as_bytes())?;
     }
     app.load();
+    app.set_word(200, arguments.word);
     app.hold(arguments.hold)?;
     app.burn(arguments.burn)?;
     let listener = listen(arguments.port).await?;

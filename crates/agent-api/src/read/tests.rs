@@ -420,6 +420,45 @@ fn a_state_is_not_a_value() {
 }
 
 #[test]
+fn a_configuration_has_one_target() {
+    let in_kube = |resource: &str| {
+        format!(
+            "{{target: {{group: a.example, version: v1, resource: {resource}}}, jsonPath: /spec/x, markerPolicies: [{{state: s, \
+             value: v}}]}}"
+        )
+    };
+    let endpoint =
+        |resource: &str| format!("{{url: 'http://localhost', storageConfig: {{inKube: {}}}}}", in_kube(resource));
+    let text = |one: &str, other: &str| {
+        format!("plugins: [{{name: http_probe, config: {{endpoints: [{}, {}]}}}}]", endpoint(one), endpoint(other))
+    };
+    assert_eq!(told(&text("things", "things")), Vec::<String>::new());
+    assert_eq!(
+        told(&text("things", "others")),
+        [
+            "1:1 there are several targets: /spec/x of others.a.example, /spec/x of things.a.example: write one, and make a \
+          second configuration for the other"
+        ]
+    );
+}
+
+#[test]
+fn a_key_with_nothing_behind_it_is_not_given_and_bounds_are_within() {
+    let text =
+        "plugins: [{name: pod_probe, bootOrder: 1000, config: {reassertSeconds: 5}}]\nresources:\nmetricsPort: 65535\n";
+    let found = config(text);
+    assert_eq!(
+        (found.plugins[0].boot_order, found.metrics_port, found.form.resources),
+        (1_000, Some(65_535), map(&[]))
+    );
+    assert_eq!(found.plugins[0].config, PluginConfig::PodProbe(PodProbe { reassert_seconds: 5 }));
+    for (good, bad) in [("1000", "1001"), (": 5}", ": 4}"), ("65535", "65536"), ("65535", "0")] {
+        assert_eq!(told(&text.replace(good, bad)).len(), 1, "{bad}");
+    }
+    assert!(told("plugins:\n").iter().any(|it| it.contains("plugins is missing")));
+}
+
+#[test]
 fn policies_are_for_different_states() {
     let told = |policies: &str| told(&with_in_kube(&format!("markerPolicies:\n{policies}")));
     let mark = "labels: {a: b}";

@@ -70,7 +70,8 @@ fn text(file: &str, source: &Source, reading: &Reading) -> String {
     }
     if let Some(config) = &reading.config {
         let names: Vec<_> = config.plugins.iter().map(|plugin| plugin.config.name()).collect();
-        text.push_str(&format!("{file}: runs {}\n{}", names.join(", "), rights::text(&Rights::of(config))));
+        let may = rights::text(&Rights::of(config));
+        return format!("{text}{file}: runs {}\n{may}", names.join(", "));
     }
     text
 }

@@ -12,40 +12,29 @@ const INDENT: usize = 18;
 
 /// Indented lines, below a line that says whose these are.
 pub(super) fn text(rights: &Rights) -> String {
-    let mut lines: Vec<(&str, String)> = Vec::new();
-    let joined = |items: &BTreeSet<String>| items.iter().cloned().collect::<Vec<_>>().join(", ");
-    for (name, items) in [("labels", &rights.labels), ("annotations", &rights.annotations)] {
-        lines.extend((!items.is_empty()).then(|| (name, joined(items))));
-    }
-    let probes = format!("those that its annotation {} names", names::POD_PROBES);
+    let joined = |items: &BTreeSet<String>| items.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let list = |name: &str, items: &BTreeSet<String>| format!("    {name:<14}{}", hanging(INDENT, &joined(items)));
     let mut conditions = rights.conditions.clone();
-    conditions.extend(rights.pod_probes.then_some(probes));
-    lines.extend((!conditions.is_empty()).then(|| ("conditions", joined(&conditions))));
-    let mut told = match lines.is_empty() {
-        true => "  nothing is set on its pod\n".to_owned(),
-        false => "  sets on its own pod, by pods/status: patch\n".to_owned(),
-    };
-    for (name, items) in lines {
-        told.push_str(&format!("    {name:<14}{}\n", hanging(INDENT, &items)));
-    }
-    if let Some(target) = &rights.target {
-        let of = if target.group.is_empty() {
-            target.resource.clone()
-        } else {
-            format!("{}.{}", target.resource, target.group)
-        };
-        let TargetRight { pointer, resource, .. } = target;
+    conditions.extend(rights.pod_probes.then(|| format!("those that its annotation {} names", names::POD_PROBES)));
+    let marks = [("labels", &rights.labels), ("annotations", &rights.annotations), ("conditions", &conditions)];
+    let marks: Vec<_> = marks.iter().filter(|(_, items)| !items.is_empty()).collect();
+    let on_pod =
+        if marks.is_empty() { "sets nothing on its pod" } else { "sets on its own pod, by pods/status: patch" };
+    let mut lines = vec![format!("  {on_pod}")];
+    lines.extend(marks.iter().map(|(name, items)| list(name, items)));
+    if let Some(TargetRight { group, resource, pointer, .. }) = &rights.target {
+        let of = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
         let line = format!("sets {pointer} of {of} of the pod's name, by {resource}: patch");
-        told.push_str(&format!("  {}\n", hanging(2, &line)));
-        told.push_str(&format!("    {:<14}{}\n", "values", hanging(INDENT, &joined(&rights.values))));
+        lines.push(format!("  {}", hanging(2, &line)));
+        lines.push(list("values", &rights.values));
     }
     if !rights.config_maps.is_empty() {
-        told.push_str(&format!("  reads the ConfigMap {}, by configmaps: get, watch\n", joined(&rights.config_maps)));
+        lines.push(format!("  reads the ConfigMap {}, by configmaps: get, watch", joined(&rights.config_maps)));
     }
     if rights.token_reviews {
-        told.push_str("  asks whose a token is, by tokenreviews: create\n");
+        lines.push("  asks whose a token is, by tokenreviews: create".to_owned());
     }
-    told
+    lines.join("\n") + "\n"
 }
 
 pub(super) fn json(rights: &Rights) -> Value {

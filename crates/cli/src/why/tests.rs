@@ -255,7 +255,10 @@ fn finishing(reason: Reason) -> Scene {
             let mount = json!({"volumeMounts": [{"name": "own", "mountPath": "/pillion-finish"}]});
             (wrap, json!([work(), logs(mount)]))
         }
-        Reason::UnknownFinish => (json!({"pillion.dev/finish-mode": "Kill"}), json!([work(), logs(json!({}))])),
+        Reason::UnknownFinish => {
+            let unknown = json!({"pillion.dev/sidecars": "logs", "pillion.dev/finish-mode": "Kill"});
+            (unknown, json!([work(), logs(json!({}))]))
+        }
         Reason::MarkImageIgnored => (json!({}), json!([work(), logs(json!({"env": image}))])),
         other => unreachable!("why does not show {other}"),
     };

@@ -35,6 +35,14 @@ fn probe_prints_the_body() {
 }
 
 #[test]
+fn probe_posts_a_text() {
+    let app = Running::serving(&[]);
+    let url = format!("http://{}/word", app.address);
+    assert_eq!(run_to_end(testapp().args(["probe", &url, "--post", "allocated"])), finished(0, "done\n", ""));
+    assert_eq!(app.get("/word").body, "allocated");
+}
+
+#[test]
 fn probe_fails_where_nobody_listens() {
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

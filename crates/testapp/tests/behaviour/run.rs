@@ -190,6 +190,20 @@ fn readiness_is_set_over_http() {
 }
 
 #[test]
+fn it_says_the_word_it_was_told() {
+    let app = Running::serving(&["--word", "idle"]);
+    let word = || {
+        let answer = app.get("/word");
+        (answer.status, answer.body)
+    };
+    assert_eq!(word(), (200, "idle".to_owned()));
+    assert_eq!(app.post("/word", "allocated").status, 200);
+    assert_eq!(word(), (200, "allocated".to_owned()));
+    assert_eq!(app.post("/word?status=500", "").status, 200);
+    assert_eq!(word(), (500, String::new()));
+}
+
+#[test]
 fn ready_after_holds_readiness_back() {
     let never = Running::serving(&["--ready-after", "1h"]);
     assert_eq!(never.get("/healthz").status, 503);

@@ -27,11 +27,11 @@ impl Tables {
         }
         self.done.push(table.as_ptr());
         // Writing to a String cannot fail.
-        let _ = write!(self.text, "\n## {title}\n\n| Key | Holds | Default | Meaning |\n|---|---|---|---|\n");
+        let _ = write!(self.text, "\n### {title}\n\n| Key | Holds | Default | Meaning |\n|---|---|---|---|\n");
         for key in table.iter().filter(|key| !matches!(key.holds, Holds::Refused(_))) {
-            let also: String = key.also.iter().map(|name| format!(", `{name}`")).collect();
-            let _ =
-                writeln!(self.text, "| `{}`{also} | {} | {} | {} |", key.name, holds(key), default(key), key.meaning);
+            let spellings: Vec<_> = [&key.name].into_iter().chain(key.also).map(|name| format!("`{name}`")).collect();
+            let (names, holds, default) = (spellings.join(", "), holds(key), default(key));
+            let _ = writeln!(self.text, "| {names} | {holds} | {default} | {} |", key.meaning);
         }
         for key in table {
             if let Holds::Refused(why) = key.holds {
