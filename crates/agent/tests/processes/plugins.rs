@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cluster::{App, Cluster, GAME_SERVER, POD};
-use crate::running::{Running, agent, folder_of, run_to_end, wait_until};
+use crate::running::{Running, agent, folder_of, run_to_end, status_of, wait_until};
 
 /// The game server of the proposal, asked every second.
 fn game(port: u16) -> String {
@@ -241,10 +241,14 @@ fn another_process_of_the_same_user_sees_neither_environment_nor_files() {
     fs::set_permissions(cluster.dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let agent = Running::start(cluster.agent().uid(1000).gid(1000));
     let folder = folder_of(agent.pid());
-    let limits = || fs::read_to_string(folder.join("limits")).unwrap();
-    let cores = |limits: String| limits.lines().find(|line| line.starts_with("Max core file size")).unwrap().to_owned();
-    // Both, because the softer one is 0 on many machines anyway. It is the last that the agent does to hide.
-    wait_until("core dumps to be off", || cores(limits()).split_whitespace().skip(4).take(2).eq(["0", "0"]));
+    // It blocks SIGTERM after it has hidden itself. The limit alone tells nothing: many machines have it at 0 anyway.
+    wait_until("the agent to have hidden itself", || {
+        let blocked = status_of(agent.pid(), "SigBlk").and_then(|digits| u64::from_str_radix(&digits, 16).ok());
+        blocked.is_some_and(|blocked| blocked & 1 << (15 - 1) != 0)
+    });
+    let limits = fs::read_to_string(folder.join("limits")).unwrap();
+    let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(cores.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
     for (what, name) in [("head", "environ"), ("ls", "root/"), ("ls", "fd/")] {
         let tried = Command::new(what).arg(folder.join(name)).uid(1000).gid(1000).output().unwrap();
         assert!(!tried.status.success(), "{name} was read");
