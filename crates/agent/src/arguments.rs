@@ -2,16 +2,15 @@
 
 mod run;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-pub(crate) use self::run::Run;
+pub(crate) use self::run::{AgentRequest, Run};
 
-const USAGE: &str = "write `pillion-agent version`, `pillion-agent cp TARGET`, `pillion-agent run --config FILE`, `pillion-agent ready`, or \
-    `pillion-agent wrap --dir=DIR \
+const USAGE: &str = "write `pillion-wrap version`, `pillion-wrap cp TARGET`, or `pillion-wrap wrap --dir=DIR \
     (--main=NAME | --sidecar=NAME (--until=MAIN | --watch-pod=MAIN) --restart-policy=Never|OnFailure) -- COMMAND`";
 
 /// As Kubernetes does where a pod says nothing.
@@ -20,7 +19,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 /// Where the webhook mounts the token.
 const DEFAULT_TOKEN_DIR: &str = "/pillion-finish-token";
 
-/// What is asked of the program.
+/// What is asked of the wrapper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Tell the version.
@@ -29,10 +28,6 @@ pub(crate) enum Request {
     Copy { target: PathBuf },
     /// Be the parent of a container's program.
     Wrap(Wrap),
-    /// Run the plugins.
-    Run(Run),
-    /// Say whether the wanted version is in place.
-    Ready(Run),
 }
 
 /// How to be the parent of a container's program.
@@ -86,7 +81,12 @@ impl RestartPolicy {
     }
 }
 
-/// Reads the command line, without the name of the program.
+/// Reads the command line of the agent, without the name of the program.
+pub(crate) fn read_agent(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<AgentRequest> {
+    run::read_request(arguments)
+}
+
+/// Reads the command line of the wrapper, without the name of the program.
 pub(crate) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Request> {
     let word = arguments.next().with_context(|| format!("nothing is asked: {USAGE}"))?;
     let request = match word.to_str() {
@@ -96,12 +96,15 @@ pub(crate) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Res
             Request::Copy { target: target.into() }
         }
         Some("wrap") => return Ok(Request::Wrap(read_wrap(arguments)?)),
-        Some("run") => return Ok(Request::Run(run::read(arguments)?)),
-        Some("ready") => return Ok(Request::Ready(run::read_ready(arguments)?)),
         _ => bail!("{} is nothing this program does: {USAGE}", word.display()),
     };
+    nothing_more(&word, arguments)?;
+    Ok(request)
+}
+
+fn nothing_more(word: &OsStr, mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
     match arguments.next() {
-        None => Ok(request),
+        None => Ok(()),
         Some(more) => bail!("{}: there is nothing to do with {}", word.display(), more.display()),
     }
 }

@@ -57,9 +57,9 @@ pub fn measure_running(workspace: &Workspace) -> anyhow::Result<Running> {
     running::measure(&image::build_agent(workspace)?)
 }
 
-/// Builds the agent as pods have it, and watches it wrap programs that sleep.
+/// Builds the wrapper as pods have it, and watches it wrap programs that sleep.
 pub fn measure(workspace: &Workspace) -> anyhow::Result<Vec<Arm>> {
-    let program = image::build_agent(workspace)?;
+    let program = image::build_wrapper(workspace)?;
     let dir = tempfile::tempdir().context("cannot make a folder")?;
     let wrappers: Vec<Wrapper> =
         WAYS.iter().map(|(_, flags)| Wrapper::start(&program, dir.path(), flags)).collect::<Result<_, _>>()?;
@@ -120,7 +120,7 @@ impl Wrapper {
             if last == Some(now) && now.wake_ups > 0 {
                 return Ok(wrapper);
             }
-            ensure!(start.elapsed() < PATIENCE, "pillion-agent wrap {} does not come to rest", flags.join(" "));
+            ensure!(start.elapsed() < PATIENCE, "pillion-wrap wrap {} does not come to rest", flags.join(" "));
             last = Some(now);
             thread::sleep(Duration::from_millis(300));
         }

@@ -1,10 +1,23 @@
-//! The flags of `run`. People may write them too, so they are taken with a blank or with `=` before the value.
+//! The command line of the agent, and the flags of `run`. People may write them too, so they are taken with a blank or with `=` before the value.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use pillion_agent_api::names;
+
+const USAGE: &str = "write `pillion-agent version`, `pillion-agent run --config FILE`, or `pillion-agent ready`";
+
+/// What is asked of the agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AgentRequest {
+    /// Tell the version.
+    Version,
+    /// Run the plugins.
+    Run(Run),
+    /// Say whether the wanted version is in place.
+    Ready(Run),
+}
 
 /// How to run the plugins.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,14 +43,24 @@ impl Default for Run {
     }
 }
 
+pub(super) fn read_request(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<AgentRequest> {
+    let word = arguments.next().with_context(|| format!("nothing is asked: {USAGE}"))?;
+    match word.to_str() {
+        Some("version") => super::nothing_more(&word, arguments).map(|()| AgentRequest::Version),
+        Some("run") => read(arguments).map(AgentRequest::Run),
+        Some("ready") => read_ready(arguments).map(AgentRequest::Ready),
+        _ => bail!("{} is nothing this program does: {USAGE}", word.display()),
+    }
+}
+
 /// What `ready` is told: where the files are that `run` has.
-pub(super) fn read_ready(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Run> {
+fn read_ready(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Run> {
     let run = read(arguments).context("ready")?;
     ensure!(!run.is_local, "ready: --local is for run");
     Ok(run)
 }
 
-pub(super) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Run> {
+fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Run> {
     let mut run = Run::default();
     let mut seen: Vec<String> = Vec::new();
     while let Some(argument) = arguments.next() {

@@ -22,9 +22,9 @@ fn pods(pods: &[AgentPod]) -> Vec<(String, &AgentPod)> {
     pods.iter().enumerate().map(|(at, pod)| (format!("web-{at}"), pod)).collect()
 }
 
-fn next(max_in_flight: Option<IntOrString>, all: &[AgentPod]) -> Step {
+fn next(max_in_flight: Option<&IntOrString>, all: &[AgentPod]) -> Step {
     let named = pods(all);
-    step(&spec(max_in_flight.as_ref()), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
+    step(&spec(max_in_flight), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
 }
 
 fn said(step: &Step) -> [String; 2] {
@@ -47,13 +47,13 @@ fn a_few_are_told_at_a_time_and_the_next_when_they_are_done() {
     let earlier = pod(Some("w"), Some(&result("v1", "Done")));
     let working = pod(Some("w"), Some(&result("v2", "Working")));
     let done = pod(Some("w"), Some(&result("v2", "Done")));
-    let in_flight = next(Some(IntOrString::Int(3)), &[told, earlier, working, old(), untold()]);
+    let in_flight = next(Some(&IntOrString::Int(3)), &[told, earlier, working, old(), untold()]);
     assert_eq!(in_flight.tell, Vec::<String>::new());
     assert_eq!(
         said(&in_flight)[0],
         "Ready=False HotUpdateProgressing: 0 of 5 pods have the version; at it: web-0, web-1, web-2"
     );
-    let more = next(Some(IntOrString::String("50%".to_owned())), &[done.clone(), done.clone(), old(), untold()]);
+    let more = next(Some(&IntOrString::String("50%".to_owned())), &[done.clone(), done.clone(), old(), untold()]);
     assert_eq!(more.tell, ["web-2", "web-3"]);
     let all = next(None, &[done.clone(), done]);
     assert_eq!((all.tell.len(), said(&all)[0].as_str()), (0, "Ready=True HotUpdateDone: 2 of 2 pods have the version"));
@@ -62,7 +62,7 @@ fn a_few_are_told_at_a_time_and_the_next_when_they_are_done() {
 #[test]
 fn one_that_failed_stops_the_rest_and_is_named() {
     let failed = pod(Some("w"), Some(&result("v2", "Failed")));
-    let step = next(Some(IntOrString::Int(5)), &[pod(None, None), failed.clone(), failed]);
+    let step = next(Some(&IntOrString::Int(5)), &[pod(None, None), failed.clone(), failed]);
     assert_eq!(step.tell, Vec::<String>::new());
     let words = "PL513: pod web-1 failed, as 1 more: no space: ";
     assert!(said(&step)[0].starts_with(&format!("Ready=False HotUpdateFailed: {words}")), "{}", said(&step)[0]);
@@ -106,7 +106,7 @@ proptest! {
             _ => pod(Some("w"), Some(&result("v2", "Failed"))),
         }).collect();
         let count = |wanted: &[u8]| stages.iter().filter(|stage| wanted.contains(stage)).count();
-        let step = next(Some(IntOrString::Int(most)), &all);
+        let step = next(Some(&IntOrString::Int(most)), &all);
         let most = usize::try_from(most).unwrap();
         prop_assert!(step.tell.iter().all(|name| stages[name["web-".len()..].parse::<usize>().unwrap()] == 0));
         if count(&[4]) > 0 {
