@@ -2,12 +2,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn spec(max_in_flight: Option<&IntOrString>) -> HotUpdateSpec {
+fn spec(max_in_flight: Option<&str>) -> HotUpdateSpec {
     serde_json::from_value(
         serde_json::json!({"workload": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        "version": "v2", "url": "https://files.example/a", "sha256": "0".repeat(64), "maxInFlight": max_in_flight}),
+        "version": "v2", "url": "https://files.example/a", "sha256": "0".repeat(64), "maxInFlight": max_in_flight.map(most)}),
     )
     .unwrap()
+}
+
+/// A number, or a percentage.
+fn most(text: &str) -> IntOrString {
+    text.parse().map_or_else(|_| IntOrString::String(text.to_owned()), IntOrString::Int)
 }
 
 fn pod(wanted: Option<&str>, result: Option<&str>) -> AgentPod {
@@ -22,9 +27,9 @@ fn pods(pods: &[AgentPod]) -> Vec<(String, &AgentPod)> {
     pods.iter().enumerate().map(|(at, pod)| (format!("web-{at}"), pod)).collect()
 }
 
-fn next(max_in_flight: Option<IntOrString>, all: &[AgentPod]) -> Step {
+fn next(max_in_flight: Option<&str>, all: &[AgentPod]) -> Step {
     let named = pods(all);
-    step(&spec(max_in_flight.as_ref()), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
+    step(&spec(max_in_flight), "w", named.iter().map(|(name, pod)| (name.as_str(), *pod)))
 }
 
 fn said(step: &Step) -> [String; 2] {
@@ -47,13 +52,13 @@ fn a_few_are_told_at_a_time_and_the_next_when_they_are_done() {
     let earlier = pod(Some("w"), Some(&result("v1", "Done")));
     let working = pod(Some("w"), Some(&result("v2", "Working")));
     let done = pod(Some("w"), Some(&result("v2", "Done")));
-    let in_flight = next(Some(IntOrString::Int(3)), &[told, earlier, working, old(), untold()]);
+    let in_flight = next(Some("3"), &[told, earlier, working, old(), untold()]);
     assert_eq!(in_flight.tell, Vec::<String>::new());
     assert_eq!(
         said(&in_flight)[0],
         "Ready=False HotUpdateProgressing: 0 of 5 pods have the version; at it: web-0, web-1, web-2"
     );
-    let more = next(Some(IntOrString::String("50%".to_owned())), &[done.clone(), done.clone(), old(), untold()]);
+    let more = next(Some("50%"), &[done.clone(), done.clone(), old(), untold()]);
     assert_eq!(more.tell, ["web-2", "web-3"]);
     let all = next(None, &[done.clone(), done]);
     assert_eq!((all.tell.len(), said(&all)[0].as_str()), (0, "Ready=True HotUpdateDone: 2 of 2 pods have the version"));
@@ -62,7 +67,7 @@ fn a_few_are_told_at_a_time_and_the_next_when_they_are_done() {
 #[test]
 fn one_that_failed_stops_the_rest_and_is_named() {
     let failed = pod(Some("w"), Some(&result("v2", "Failed")));
-    let step = next(Some(IntOrString::Int(5)), &[pod(None, None), failed.clone(), failed]);
+    let step = next(Some("5"), &[pod(None, None), failed.clone(), failed]);
     assert_eq!(step.tell, Vec::<String>::new());
     let words = "PL513: pod web-1 failed, as 1 more: no space: ";
     assert!(said(&step)[0].starts_with(&format!("Ready=False HotUpdateFailed: {words}")), "{}", said(&step)[0]);
@@ -97,7 +102,7 @@ fn a_condition_keeps_its_time_while_its_status_is_the_same() {
 proptest! {
     /// However pods stand: never more at it than may be, none told twice, none at all after a failure, and never stuck.
     #[test]
-    fn never_more_are_at_it_than_may_be(stages in prop::collection::vec(0_u8..5, 0..40), most in 1_i32..10) {
+    fn never_more_are_at_it_than_may_be(stages in prop::collection::vec(0_u8..5, 0..40), most in 1_usize..10) {
         let all: Vec<AgentPod> = stages.iter().map(|stage| match stage {
             0 => pod(None, None),
             1 => pod(Some("w"), None),
@@ -106,8 +111,7 @@ proptest! {
             _ => pod(Some("w"), Some(&result("v2", "Failed"))),
         }).collect();
         let count = |wanted: &[u8]| stages.iter().filter(|stage| wanted.contains(stage)).count();
-        let step = next(Some(IntOrString::Int(most)), &all);
-        let most = usize::try_from(most).unwrap();
+        let step = next(Some(&most.to_string()), &all);
         prop_assert!(step.tell.iter().all(|name| stages[name["web-".len()..].parse::<usize>().unwrap()] == 0));
         if count(&[4]) > 0 {
             prop_assert!(step.tell.is_empty());
