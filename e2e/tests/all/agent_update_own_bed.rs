@@ -106,6 +106,17 @@ async fn a_file_is_updated_in_running_pods_and_a_bad_one_is_taken_back() -> Resu
         assert!(pod.annotations().contains_key("sidecar.example.com/hot-update-result"));
     }
 
+    // The app shares user and processes with the agent, and still cannot reach its token.
+    let name = updated.last().context("a pod")?.name_any();
+    let look = |path: &str| scene.kubectl(&["exec", &name, "--container", "app", "--", "/testapp", "cat", path]);
+    let token = "var/run/secrets/pillion.dev/agent/token";
+    let processes = 1..64;
+    let tried: Vec<String> = processes
+        .map(|pid| Ok(String::from_utf8(look(&format!("/proc/{pid}/root/{token}"))?.stderr)?))
+        .collect::<Result<_>>()?;
+    assert!(tried.iter().any(|said| said.contains("Permission denied")), "the agent was not among them: {tried:?}");
+    assert!(tried.iter().all(|said| said.contains("os error")), "a token was read: {tried:?}");
+
     // More pods, and one that is made again: the version is in place before they are Ready.
     let deployments = scene.api::<k8s_openapi::api::apps::v1::Deployment>();
     deployments.patch("game", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 4}}))).await?;
