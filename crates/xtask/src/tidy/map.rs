@@ -94,6 +94,13 @@ pub const CRATES: &[CrateRule] = &[
         test_imports: NO_MORE,
     },
     CrateRule {
+        name: "agent-api",
+        decides: "what the agent is told, and what it tells",
+        kind: Kind::Pure,
+        imports: &["quantity", "yaml"],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
         name: "inject",
         decides: "which sidecars a pod gets at admission, as one patch with its reasons",
         kind: Kind::Pure,
@@ -120,13 +127,6 @@ pub const CRATES: &[CrateRule] = &[
         kind: Kind::Pure,
         imports: &["plan", "api", "quantity"],
         test_imports: TestImports::Also(&["inject", "rollout", "rightsize"]),
-    },
-    CrateRule {
-        name: "agent-api",
-        decides: "what the agent is told, and what it tells",
-        kind: Kind::Pure,
-        imports: &["quantity", "yaml"],
-        test_imports: NO_MORE,
     },
     CrateRule {
         name: "runtime",
