@@ -8,7 +8,7 @@ with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin 
 # Prefixes of e2e tests that run the manager from its image.
 with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?)?$'
 # And of those whose pods run the agent.
-with_agent_image := '^(finish.*)?$'
+with_agent_image := '^((finish|agent).*)?$'
 
 # List the words.
 default:

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
@@ -95,7 +95,12 @@ impl Cluster {
 
     /// The agent of the pod.
     pub(crate) fn agent(&self) -> Command {
-        let mut agent = agent();
+        self.agent_at(Path::new(agent().get_program()))
+    }
+
+    /// The same from another file.
+    pub(crate) fn agent_at(&self, program: &Path) -> Command {
+        let mut agent = Command::new(program);
         let dir = self.dir.path();
         agent.arg("run").arg("--config").arg(self.path("config.yaml"));
         agent.arg("--token-dir").arg(dir).arg("--pod-dir").arg(dir);

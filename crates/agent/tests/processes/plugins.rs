@@ -239,7 +239,11 @@ fn another_process_of_the_same_user_sees_neither_environment_nor_files() {
     cluster.configure("plugins:\n- name: pod_probe\n");
     cluster.annotate("");
     fs::set_permissions(cluster.dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let agent = Running::start(cluster.agent().uid(1000).gid(1000));
+    // As in its image: a file that can be run and not read.
+    let program = cluster.dir.path().join("pillion-agent");
+    fs::copy(agent().get_program(), &program).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o111)).unwrap();
+    let agent = Running::start(cluster.agent_at(&program).uid(1000).gid(1000));
     let folder = folder_of(agent.pid());
     // It blocks SIGTERM after it has hidden itself. The limit alone tells nothing: many machines have it at 0 anyway.
     wait_until("the agent to have hidden itself", || {

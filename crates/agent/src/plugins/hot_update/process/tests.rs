@@ -1,6 +1,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
@@ -114,6 +115,17 @@ impl Program {
         Self { child, out, name }
     }
 
+    /// The shell starts another program now and then, and is there twice for a moment.
+    fn found_by(&self, processes: &Processes) -> Process {
+        let began = Instant::now();
+        loop {
+            match processes.find(&self.name) {
+                Ok(found) => return found,
+                Err(why) => assert!(began.elapsed() < Duration::from_secs(10), "{why:?}"),
+            }
+        }
+    }
+
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
@@ -134,7 +146,7 @@ const HANDLES: &str = "trap 'echo hup' HUP; echo started; while :; do sleep 0.05
 fn a_real_process_is_signalled() {
     let mut program = Program::start("handles", HANDLES);
     let processes = Processes::of_system();
-    let found = processes.find(&program.name).unwrap();
+    let found = program.found_by(&processes);
     assert_eq!(found.pid.unsigned_abs(), program.child.id());
     assert_eq!(processes.may_signal(&found), Ok(()));
     assert_eq!(processes.signal(&found, Signal::HUP), Ok(()));
@@ -149,7 +161,7 @@ fn a_real_process_is_signalled() {
 fn attack_pid_reuse() {
     let mut program = Program::start("reused", HANDLES);
     let processes = Processes::of_system();
-    let found = processes.find(&program.name).unwrap();
+    let found = program.found_by(&processes);
     // What was seen had the same number, and another start or another command line.
     for seen in [
         Process { start_time: found.start_time - 1, ..found.clone() },
