@@ -120,7 +120,7 @@ fn what_nothing_brings_into_the_pod_is_told() {
 #[test]
 fn mistakes_are_pointed_at() {
     let folder = tempfile::tempdir().expect("there is room");
-    let wrong = SMALL.replace("storageConfig", "storageConfg").replace("After", "Afterwards");
+    let wrong = SMALL.replace("storageConfig", "storageConfigs").replace("After", "Afterwards");
     fs::write(folder.path().join("wrong.yaml"), wrong).expect("it can be written");
     let held = SMALL.replace("state}", "pod-template-hash}").replace('\n', "\n    ");
     let held = format!("kind: ConfigMap\ndata:\n  other: x\n  config.yaml: |\n    {held}\n");

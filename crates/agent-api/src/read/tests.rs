@@ -206,7 +206,7 @@ plugins:
     endpoints:
     - url: https://localhost
       expectedStatusCode: 2000
-      timout: 3
+      timeouts: 3
       headers: {Host: x}
       storageConfig:
         type: InCube
@@ -224,7 +224,7 @@ nonsense: true
             "8:12 \"https://localhost\" is not asked over http or tcp: an agent asks its own pod, where nobody listens in: \
              write http://localhost:8080/path or tcp://localhost:8080",
             "9:27 must be a whole number from 100 to 599, and is 2000: write a number from 100 to 599",
-            "10:7 unknown key timout: did you mean timeout?",
+            "10:7 unknown key timeouts: did you mean timeout?",
             "11:17 the agent writes the header Host itself: remove it",
             "13:15 cannot be \"InCube\": did you mean InKube?",
             "14:28 an agent must not set the label app: controllers and services choose pods by it: choose a key of your \
