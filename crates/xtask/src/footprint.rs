@@ -2,6 +2,7 @@
 //! the same of one that runs plugins.
 
 mod running;
+mod updating;
 
 use std::fmt;
 use std::fs;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 pub use self::running::Running;
+pub use self::updating::Updating;
 use crate::image;
 use crate::workspace::Workspace;
 
@@ -55,6 +57,11 @@ pub struct Footprint {
 /// Builds the agent as pods have it, and watches it run plugins.
 pub fn measure_running(workspace: &Workspace) -> anyhow::Result<Running> {
     running::measure(&image::build_agent(workspace)?)
+}
+
+/// The same while it brings a file of 1 GiB.
+pub fn measure_updating(workspace: &Workspace) -> anyhow::Result<Updating> {
+    updating::measure(&image::build_agent(workspace)?)
 }
 
 /// Builds the wrapper as pods have it, and watches it wrap programs that sleep.

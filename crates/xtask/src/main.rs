@@ -67,7 +67,11 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             let running = footprint::measure_running(&workspace)?;
             eprintln!("footprint: {running}");
-            let is_kept = running.is_as_promised() && arms.iter().all(|arm| arm.footprint.is_as_promised());
+            let updating = footprint::measure_updating(&workspace)?;
+            eprintln!("footprint: {updating}");
+            let is_kept = running.is_as_promised()
+                && updating.is_as_promised()
+                && arms.iter().all(|arm| arm.footprint.is_as_promised());
             Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Codegen { check: true } => Ok(report(&codegen::check(&workspace)?)),

@@ -98,7 +98,7 @@ pub(super) fn measure(program: &Path) -> anyhow::Result<Running> {
 }
 
 /// An agent at work, ended when dropped.
-struct Agent(Child);
+pub(super) struct Agent(pub(super) Child);
 
 impl Agent {
     /// Starts one; returns how long it took to ask the app.
@@ -139,7 +139,7 @@ fn on_processor(schedstat: &str) -> anyhow::Result<u64> {
 }
 
 /// An app that is idle; tells when it is asked.
-fn start_app() -> anyhow::Result<(u16, Receiver<Instant>)> {
+pub(super) fn start_app() -> anyhow::Result<(u16, Receiver<Instant>)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     let (asked_tx, asked_rx) = channel();
@@ -153,8 +153,16 @@ fn start_app() -> anyhow::Result<(u16, Receiver<Instant>)> {
     Ok((port, asked_rx))
 }
 
-/// As much of an API server as an agent with one annotation needs; what makes the agent trust it is in the folder.
+/// As much of an API server as an agent with one annotation needs.
 fn start_api_server(dir: &Path) -> anyhow::Result<u16> {
+    serve(dir, answer)
+}
+
+/// Answers each connection to a TLS port of its own; what makes the agent trust it is in the folder.
+pub(super) fn serve(
+    dir: &Path,
+    answer: fn(TcpStream, &Arc<ServerConfig>) -> anyhow::Result<()>,
+) -> anyhow::Result<u16> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()])?;
     let key = PrivateKeyDer::try_from(signing_key.serialize_der()).map_err(anyhow::Error::msg)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
