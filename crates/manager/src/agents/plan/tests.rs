@@ -122,6 +122,29 @@ fn every_namespace_that_a_set_means_gets_its_four_objects_once() {
 }
 
 #[test]
+fn b14_two_configurations_in_one_namespace_stand_beside_each_other() {
+    let mut two = seen(&["a"], Some(TEXT));
+    two.sets.push(AgentSet { name: "chat".to_owned(), configs: strings(&["d"]), namespaces: strings(&["a"]) });
+    two.configs.insert("d".to_owned(), Some("plugins:\n- name: pod_probe\n".to_owned()));
+    let made = plan(&two);
+    let objects = |config: &str| {
+        ["ConfigMap a/", "Account a/pillion-agent-", "Role a/pillion-agent-", "Binding a/pillion-agent-"]
+            .map(|place| format!("+{place}{config}"))
+    };
+    let expected =
+        ["+ConfigMap own/pillion-agent-fence".to_owned()].into_iter().chain(objects("c")).chain(objects("d"));
+    let (made_all, expected_all): (BTreeSet<_>, BTreeSet<_>) = (shown(&made).into_iter().collect(), expected.collect());
+    assert_eq!(made_all, expected_all);
+    let after = done(two, &made);
+    let copy = |name: &str| {
+        let place = Place { kind: Kind::ConfigMap, namespace: "a".to_owned(), name: name.to_owned() };
+        after.objects[&place].body["data"]["config.yaml"].clone()
+    };
+    assert_eq!((copy("c"), copy("d")), (json!(TEXT), json!("plugins:\n- name: pod_probe\n")));
+    assert_eq!(plan(&after), Plan::default());
+}
+
+#[test]
 fn a_local_edit_is_overwritten_and_what_was_added_goes() {
     let first = seen(&["a"], Some(TEXT));
     let mut edited = done(first.clone(), &plan(&first));
