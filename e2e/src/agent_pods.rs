@@ -1,5 +1,6 @@
 //! Pods of an app with a real agent beside it, brought by an installation with all its fences.
 
+use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -89,6 +90,19 @@ impl Agents {
             })
         });
         Ok(found.await?)
+    }
+
+    /// How often agents wrote to pods, by the audit log. An empty patch is how they read.
+    pub fn writes(&self, pod: &str) -> Result<usize> {
+        let account = format!("system:serviceaccount:{}:pillion-agent-", self.scene.namespace);
+        let mut writes = 0;
+        for line in fs::read_to_string(self.scene.cluster.audit_log())?.lines() {
+            let event: Value = serde_json::from_str(line)?;
+            let is_agent = event["user"]["username"].as_str().is_some_and(|user| user.starts_with(&account));
+            let is_of_pod = event["objectRef"]["resource"] == "pods" && event["objectRef"]["name"] == pod;
+            writes += usize::from(is_agent && is_of_pod && event["requestObject"] != json!({}));
+        }
+        Ok(writes)
     }
 
     /// Has the app of a pod say a word from now on.

@@ -1,7 +1,5 @@
 //! A writer that believes the pod's status, labels and annotations to be its own, as virtual kubelets do.
 
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -10,7 +8,6 @@ use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use pillion_e2e::agent_pods::{Agents, app_pod};
 use pillion_testbed::{Bed, Config, Look, until};
-use serde_json::{Value, json};
 
 const CONFIG: &str = r"
 plugins:
@@ -41,17 +38,6 @@ fn is_marked(pod: &Pod) -> bool {
         && conditions.into_iter().any(|it| it.type_ == "game.kruise.io/state" && it.status == "True")
 }
 
-/// The writes of agents, by the audit log. An empty patch is how they read.
-fn own_writes(log: &Path) -> Result<usize> {
-    let mut writes = 0;
-    for line in fs::read_to_string(log)?.lines() {
-        let event: Value = serde_json::from_str(line)?;
-        let by_agent = event["user"]["username"].as_str().is_some_and(|user| user.ends_with(":pillion-agent-game"));
-        writes += usize::from(by_agent && event["requestObject"] != json!({}));
-    }
-    Ok(writes)
-}
-
 #[tokio::test]
 async fn marks_come_back_after_another_writer_and_writes_stay_few() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-clobber").with_node()).await?;
@@ -61,7 +47,7 @@ async fn marks_come_back_after_another_writer_and_writes_stay_few() -> Result<()
     let api: Api<Pod> = agents.scene.api();
     agents.scene.pod_until("game-0", "to be marked", is_marked).await?;
     let began = Instant::now();
-    let before = own_writes(bed.cluster().audit_log())?;
+    let before = agents.writes("game-0")?;
     let mut slowest = Duration::ZERO;
     for round in 0..ROUNDS {
         // What a virtual kubelet remembers of the pod has no marks.
@@ -93,7 +79,7 @@ async fn marks_come_back_after_another_writer_and_writes_stay_few() -> Result<()
         tokio::time::sleep_until((began + EVERY * (round + 1)).into()).await;
     }
     assert!(slowest < Duration::from_secs(10), "marks were back after {slowest:?}");
-    let writes = own_writes(bed.cluster().audit_log())? - before;
+    let writes = agents.writes("game-0")? - before;
     let allowed = began.elapsed().as_secs() / 5 + 1;
     assert!(writes as u64 <= allowed, "{writes} writes in {:?}", began.elapsed());
     assert!(writes >= 1, "nothing was written again");

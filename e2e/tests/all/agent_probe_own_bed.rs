@@ -142,6 +142,8 @@ async fn the_state_of_a_game_server_becomes_marks_of_its_pod_and_a_scale_down_ta
     })
     .await?;
     assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), [name]);
+    // One write for each of the five states it was in.
+    assert_eq!(agents.writes(&left[0].name_any())?, 5);
     // Nobody else's field of the game server was touched.
     let server = servers.get(&left[0].name_any()).await?;
     assert_eq!(server.data["spec"]["containers"], json!([{"name": "app", "image": "app:1"}]));
