@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use pillion_testbed::Cluster;
@@ -52,9 +52,20 @@ pub fn render(cluster: &Cluster, values: &[&str]) -> Result<Vec<Value>> {
 
 /// A client with a token of a service account, as a pod of it has, and as a thief would have.
 pub async fn client_of(cluster: &Cluster, namespace: &str, account: &str) -> Result<Client> {
+    Ok(cluster.client_with_token(&token_of(cluster, namespace, account, None).await?).await?)
+}
+
+/// A token of a service account, bound to a pod if there is one, as the token is that a node mounts into it.
+pub async fn token_of(cluster: &Cluster, namespace: &str, account: &str, pod: Option<&Pod>) -> Result<String> {
     let accounts = Api::<ServiceAccount>::namespaced(cluster.client().await?, namespace);
-    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
+    let bound_object_ref = pod.map(|pod| BoundObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        name: pod.metadata.name.clone(),
+        uid: pod.metadata.uid.clone(),
+    });
+    let spec = TokenRequestSpec { bound_object_ref, ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec, ..TokenRequest::default() };
     let issued = accounts.create_token_request(account, &PostParams::default(), &request).await?;
-    let token = issued.status.context("no token was issued")?.token;
-    Ok(cluster.client_with_token(&token).await?)
+    Ok(issued.status.context("no token was issued")?.token)
 }

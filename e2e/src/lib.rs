@@ -3,8 +3,11 @@
 //! - [`Scene`]: a namespace on the shared bed with typed helpers; tells what it saw when the test fails.
 //! - [`pods`]: pods made of the test program.
 //! - [`Manager`]: the real manager as a process beside the bed.
+//! - [`agent_pods`]: pods of an app with a real agent beside it.
+//! - [`file_server`]: a place from which files are fetched.
 //! - [`finishing`]: pods that must end by themselves, and how their containers did.
 //! - [`rollouts`]: a set and pods to roll it out over.
+//! - [`agents`]: agents in pods, without the agent.
 //! - [`Balancer`]: one address before several of them.
 //! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
 //! - [`Caller`]: calls a webhook as the API server does.
@@ -14,10 +17,13 @@
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
 
+pub mod agent_pods;
+pub mod agents;
 mod balancer;
 mod caller;
 pub mod canary;
 pub mod chart;
+pub mod file_server;
 pub mod finishing;
 pub mod fixture;
 pub mod manager;
@@ -26,6 +32,7 @@ pub mod pods;
 pub mod programs;
 pub mod rollouts;
 mod scene;
+mod tls;
 mod webhook;
 
 pub use balancer::Balancer;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ impl Manager {
     pub async fn prepare(client: &Client) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         apply(client, "e2e", &namespace).await?;
-        for crd in [pillion_api::sidecar_set_crd(), pillion_api::injection_ledger_crd()] {
+        for crd in [pillion_api::sidecar_set_crd(), pillion_api::injection_ledger_crd(), pillion_api::hot_update_crd()]
+        {
             apply(client, "e2e", &crd).await?;
         }
         for path in ["/apis/apps.kruise.io/v1alpha1/sidecarsets", "/apis/pillion.dev/v1alpha1/injectionledgers"] {
@@ -84,11 +85,28 @@ impl Manager {
         Self::spawn(cluster, "pillion-manager", webhook, reached_at, roles, flags).await
     }
 
+    /// Starts one with the rights of a kubeconfig.
+    pub async fn start_as(cluster: &Cluster, kubeconfig: &Path, roles: &[&str], flags: &[&str]) -> Result<Self> {
+        let webhook = free_port(cluster.host()).await?;
+        Self::spawn_as(cluster, kubeconfig, "pillion-manager", [webhook; 2], roles, flags).await
+    }
+
     async fn spawn(
         cluster: &Cluster,
         program: &str,
         webhook: SocketAddr,
         reached_at: SocketAddr,
+        roles: &[&str],
+        flags: &[&str],
+    ) -> Result<Self> {
+        Self::spawn_as(cluster, cluster.kubeconfig(), program, [webhook, reached_at], roles, flags).await
+    }
+
+    async fn spawn_as(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        program: &str,
+        [webhook, reached_at]: [SocketAddr; 2],
         roles: &[&str],
         flags: &[&str],
     ) -> Result<Self> {
@@ -101,7 +119,7 @@ impl Manager {
             .args(["--webhook-address", &webhook.to_string(), "--webhook-url", &format!("https://{reached_at}")])
             .args(["--admin-address", &admin.to_string()])
             .arg("--kubeconfig")
-            .arg(cluster.kubeconfig())
+            .arg(kubeconfig)
             // Who ends in a test has no callers left, unless the test says so.
             .args(["--drain", "0s"])
             .args(flags)

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use http::{Request, Response};
@@ -11,14 +10,13 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::ByteString;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use crate::tls::TlsPort;
 
 /// A running webhook; it ends when dropped.
 pub struct Webhook {
@@ -31,14 +29,10 @@ pub struct Webhook {
 impl Webhook {
     /// Serves on a free port of `host`; `answer` makes the response of a review.
     pub async fn serve(host: Ipv4Addr, answer: fn(&Value) -> Value) -> Result<Self> {
-        let CertifiedKey { cert, signing_key } = generate_simple_self_signed([host.to_string()])?;
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).map_err(anyhow::Error::msg)?;
-        let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![cert.der().clone()], key)?;
-        let listener = TcpListener::bind((host, 0)).await.context("cannot listen on the bed's host address")?;
-        let address = listener.local_addr()?;
+        let TlsPort { listener, acceptor, address, certificate } = TlsPort::bind(host).await?;
         let (review_tx, reviews) = unbounded_channel();
-        let server = tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), review_tx, answer));
-        Ok(Self { address, authority: ByteString(cert.pem().into_bytes()), reviews, server })
+        let server = tokio::spawn(accept(listener, acceptor, review_tx, answer));
+        Ok(Self { address, authority: ByteString(certificate.into_bytes()), reviews, server })
     }
 
     /// `clientConfig` of a registration.

@@ -2,7 +2,7 @@
 Names do not follow the release: one installation is all a cluster can have.
 */}}
 
-{{/* The service account that calls itself by a role: "webhook" or "controller". */}}
+{{/* The service account that calls itself by a role: "webhook", "controller" or "agent-controller". */}}
 {{- define "pillion.account" -}}
 {{- if eq .layout "OnePod" -}}pillion-manager{{- else -}}pillion-{{ .role }}{{- end -}}
 {{- end -}}
@@ -10,6 +10,11 @@ Names do not follow the release: one installation is all a cluster can have.
 {{/* The name by which the API server knows that account. */}}
 {{- define "pillion.user" -}}
 system:serviceaccount:{{ .namespace }}:{{ include "pillion.account" . }}
+{{- end -}}
+
+{{/* Whether agents in pods are looked after: "true", or nothing. */}}
+{{- define "pillion.agents" -}}
+{{- if index .Values.featureGates "InPodAgent" -}}true{{- end -}}
 {{- end -}}
 
 {{/* Labels of every object. */}}
@@ -30,8 +35,11 @@ app.kubernetes.io/component: {{ . }}
 {{/* Which Deployments there are: their names after "pillion-", each with its roles. */}}
 {{- define "pillion.deployments" -}}
 {{- if eq .Values.layout "OnePod" -}}
-manager: [webhook, controller]
+manager: [webhook, controller{{ if include "pillion.agents" . }}, agent-controller{{ end }}]
 {{- else -}}
+{{- if include "pillion.agents" . -}}
+agent-controller: [agent-controller]
+{{ end -}}
 controller: [controller]
 webhook: [webhook]
 {{- end -}}
@@ -82,4 +90,74 @@ subjects:
   - kind: ServiceAccount
     name: {{ $account }}
     namespace: {{ .root.Release.Namespace }}
+{{- end -}}
+
+{{/* What agents may write besides their pods: resources by group. */}}
+{{- define "pillion.targets" -}}
+{{- $groups := dict -}}
+{{- range .Values.agent.targets -}}
+{{- if hasKey (get $groups .group | default dict) .resource -}}
+{{- fail (printf "agent.targets lists %s.%s twice: agents can write one field of a resource" .resource .group) -}}
+{{- end -}}
+{{- $_ := set $groups .group (merge (dict .resource true) (get $groups .group | default dict)) -}}
+{{- end -}}
+{{- $groups | toYaml -}}
+{{- end -}}
+
+{{/*
+The parts of a request by which a fence of agents knows whose it is. An account is called pillion-agent- and the name of its
+configuration; its token names the pod it was made for.
+*/}}
+{{- define "pillion.agent-condition" -}}
+- name: agents
+  expression: >-
+    request.userInfo.username.matches('^system:serviceaccount:[^:]+:pillion-agent-.+$')
+    && request.userInfo.username != 'system:serviceaccount:{{ .Release.Namespace }}:pillion-agent-controller'
+{{- end -}}
+{{- define "pillion.agent-variables" -}}
+- name: account
+  expression: request.userInfo.username.split(':')
+- name: config
+  expression: variables.account[3].substring(14)
+- name: pod
+  expression: "request.userInfo.?extra[?'authentication.kubernetes.io/pod-name'].orValue([]).join(',')"
+- name: podUid
+  expression: "request.userInfo.?extra[?'authentication.kubernetes.io/pod-uid'].orValue([]).join(',')"
+- name: subresource
+  expression: request.?subResource.orValue('')
+- name: what
+  expression: "request.resource.resource + (variables.subresource == '' ? '' : '/' + variables.subresource)"
+- name: who
+  expression: >-
+    'the agent of ' + (variables.pod == '' ? 'no pod' : 'pod ' + variables.account[2] + '/' + variables.pod)
+    + ' with configuration ' + variables.config
+- name: place
+  expression: variables.what + ' ' + request.?namespace.orValue('') + '/' + request.?name.orValue('')
+- name: updates
+  expression: request.operation == 'UPDATE'
+- name: lists
+  expression: params.?data.orValue({})
+# Everything of the metadata that differs and may not, by name; whoever may change labels or annotations says so elsewhere.
+- name: wrongMetadata
+  expression: >-
+    !variables.updates ? [] :
+    dyn(object.metadata).filter(key,
+      !(key in ['annotations', 'labels', 'managedFields', 'resourceVersion', 'generation'])
+      && object.metadata[?key] != oldObject.metadata[?key]
+    ).map(key, 'metadata.' + key)
+    + dyn(oldObject.metadata).filter(key,
+      !(key in ['annotations', 'labels', 'managedFields']) && !(key in object.metadata)
+    ).map(key, 'metadata.' + key)
+- name: wrongLabels
+  expression: >-
+    !variables.updates ? [] : (
+      object.metadata.?labels.orValue({}).filter(key,
+        oldObject.metadata.?labels[?key] != optional.of(object.metadata.labels[key]))
+      + oldObject.metadata.?labels.orValue({}).filter(key, !(key in object.metadata.?labels.orValue({}))))
+- name: wrongAnnotations
+  expression: >-
+    !variables.updates ? [] : (
+      object.metadata.?annotations.orValue({}).filter(key,
+        oldObject.metadata.?annotations[?key] != optional.of(object.metadata.annotations[key]))
+      + oldObject.metadata.?annotations.orValue({}).filter(key, !(key in object.metadata.?annotations.orValue({}))))
 {{- end -}}

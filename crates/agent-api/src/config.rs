@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{HotUpdate, HttpProbe, PodProbe};
+use crate::{HotUpdate, HttpProbe, PodProbe, Storage};
 
 /// What the agents of a `SidecarSet` do.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Config {
     pub plugins: Vec<Plugin>,
     /// How the agent itself stands in the pod.
     pub form: Form,
+    /// The port that shows metrics; given wherever a [`Storage`] names one.
+    pub metrics_port: Option<u16>,
 }
 
 /// A part of the agent, and what it is told.
@@ -40,6 +42,15 @@ impl PluginConfig {
             Self::HttpProbe(_) => "http_probe",
             Self::PodProbe(_) => "pod_probe",
             Self::HotUpdate(_) => "hot_update",
+        }
+    }
+
+    /// Where its results are told.
+    pub fn storages(&self) -> Vec<&Storage> {
+        match self {
+            Self::HttpProbe(probe) => probe.endpoints.iter().map(|endpoint| &endpoint.storage).collect(),
+            Self::PodProbe(_) => Vec::new(),
+            Self::HotUpdate(update) => vec![&update.storage],
         }
     }
 }

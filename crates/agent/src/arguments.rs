@@ -1,12 +1,16 @@
 //! The command line. It is written by the webhook, not by people, so it has one way to say each thing.
 
-use std::ffi::OsString;
+mod run;
+
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-const USAGE: &str = "write `pillion-agent version`, `pillion-agent cp TARGET`, or `pillion-agent wrap --dir=DIR \
+pub(crate) use self::run::{AgentRequest, Run};
+
+const USAGE: &str = "write `pillion-wrap version`, `pillion-wrap cp TARGET`, or `pillion-wrap wrap --dir=DIR \
     (--main=NAME | --sidecar=NAME (--until=MAIN | --watch-pod=MAIN) --restart-policy=Never|OnFailure) -- COMMAND`";
 
 /// As Kubernetes does where a pod says nothing.
@@ -15,7 +19,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 /// Where the webhook mounts the token.
 const DEFAULT_TOKEN_DIR: &str = "/pillion-finish-token";
 
-/// What is asked of the program.
+/// What is asked of the wrapper.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Tell the version.
@@ -77,7 +81,12 @@ impl RestartPolicy {
     }
 }
 
-/// Reads the command line, without the name of the program.
+/// Reads the command line of the agent, without the name of the program.
+pub(crate) fn read_agent(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<AgentRequest> {
+    run::read_request(arguments)
+}
+
+/// Reads the command line of the wrapper, without the name of the program.
 pub(crate) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Request> {
     let word = arguments.next().with_context(|| format!("nothing is asked: {USAGE}"))?;
     let request = match word.to_str() {
@@ -89,8 +98,13 @@ pub(crate) fn read(mut arguments: impl Iterator<Item = OsString>) -> anyhow::Res
         Some("wrap") => return Ok(Request::Wrap(read_wrap(arguments)?)),
         _ => bail!("{} is nothing this program does: {USAGE}", word.display()),
     };
+    nothing_more(&word, arguments)?;
+    Ok(request)
+}
+
+fn nothing_more(word: &OsStr, mut arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
     match arguments.next() {
-        None => Ok(request),
+        None => Ok(()),
         Some(more) => bail!("{}: there is nothing to do with {}", word.display(), more.display()),
     }
 }

@@ -1,4 +1,4 @@
-//! `pillion-agent cp`: puts this program where the other containers of the pod find it, and tries it there.
+//! `pillion-wrap cp`: puts this program where the other containers of the pod find it, and tries it there.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};

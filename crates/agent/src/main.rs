@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    pillion_agent::main()
+    pillion_agent::agent()
 }

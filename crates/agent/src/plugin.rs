@@ -1,7 +1,8 @@
 //! A part of the agent: what every plugin is, and what it is given to work with.
 //!
-//! Plugins block; each has a thread of its own. What they find out they post on the [`Board`], which brings it to the
-//! pod and keeps it there.
+//! Plugins block; each has a thread of its own, with little stack. What they find out they store by [`Context::store`] or
+//! post on the [`Board`], which brings it to the pod and keeps it there. How they are is known by the
+//! [`Manager`](crate::manager::Manager), which starts them.
 
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use crate::api_server::ApiServer;
 use crate::board::Board;
 use crate::pod::PodIdentity;
 use crate::stop::Stop;
+
+/// Enough for what threads of the agent do; what they do not touch costs nothing.
+pub(crate) const STACK_BYTES: usize = 128 * 1024;
 
 /// A part of the agent.
 pub trait Plugin: Send {

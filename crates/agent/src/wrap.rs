@@ -1,4 +1,4 @@
-//! `pillion-agent wrap`: the parent process of a main or of a sidecar.
+//! `pillion-wrap wrap`: the parent process of a main or of a sidecar.
 //!
 //! What to do is decided in `course`; this file lets events in and carries the answers out. One thread reads signals,
 //! one sleeps until the mains have ended; this one starts the child, reaps, and is the only one that signals, so that

@@ -9,7 +9,7 @@
 //! - [`names`]: the objects of an installation.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
-//! - [`InjectionLedger`]: what a canary is counted by.
+//! - [`InjectionLedger`]: what a canary is counted by; [`HotUpdate`]: which version of a file pods of a workload are to have.
 //!
 //! Defaults are applied here and never stored, so that upgrading changes no object. The crate knows nothing of pods, files
 //! or the API server, and reads no clock.
@@ -25,6 +25,7 @@ mod clash;
 mod container;
 mod crd;
 mod finish;
+mod hot_update;
 mod injection;
 mod injection_ledger;
 mod meaning;
@@ -51,6 +52,7 @@ pub use container::{
 };
 pub use crd::{sidecar_set_crd, sidecar_set_schema};
 pub use finish::{FinishMode, FinishStrategy, FinishWatch, TERMINATE, TERMINATE_WITH_IMAGE, terminate_variable};
+pub use hot_update::{HotUpdate, HotUpdateSpec, HotUpdateStatus, WorkloadReference, hot_update_crd};
 pub use injection::{InjectStrategy, InjectionRevision, InjectionStrategy, Proportion, RevisionPolicy};
 pub use injection_ledger::{InjectionLedger, InjectionLedgerSpec, injection_ledger_crd};
 pub use meaning::{

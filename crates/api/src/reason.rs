@@ -14,11 +14,13 @@ pub enum Group {
     Refusal,
     /// How the update of running pods stands.
     Rollout,
+    /// Agents in pods: their configurations, and what they were asked for.
+    Agent,
 }
 
 impl Group {
     /// All groups, in the order of their codes.
-    pub const ALL: [Self; 4] = [Self::Spec, Self::Verdict, Self::Refusal, Self::Rollout];
+    pub const ALL: [Self; 5] = [Self::Spec, Self::Verdict, Self::Refusal, Self::Rollout, Self::Agent];
 
     /// What the group is about.
     pub const fn title(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Group {
             Self::Verdict => "Pods: what a set decided",
             Self::Refusal => "Pods: why a set could not be applied",
             Self::Rollout => "Rollouts: how the update of running pods stands",
+            Self::Agent => "Agents in pods: their configurations, and hot updates",
         }
     }
 
@@ -36,6 +39,7 @@ impl Group {
             Self::Verdict => b'2',
             Self::Refusal => b'3',
             Self::Rollout => b'4',
+            Self::Agent => b'5',
         }
     }
 }
@@ -399,6 +403,37 @@ reasons! {
     UpdateRefused "PL420" "The API server refuses to update pods."
         cause "A policy or a webhook of the cluster, or the rights of the controller, do not allow the write the message names."
         cure "Allow it, or ask whoever owns the policy.";
+
+    AgentConfigMissing "PL501" "The configuration of an agent does not exist."
+        cause "The `serviceAccountName` of a set is `pillion-agent-` and the name of a configuration, and there is no ConfigMap of that name with label `pillion.dev/agent-config=true` and key `config.yaml` in Pillion's namespace."
+        cure "Apply what `pillion agent sidecarset config.yaml` prints. What namespaces have of an earlier configuration stays as it is.";
+    AgentConfigInvalid "PL502" "The configuration of an agent cannot be used."
+        cause "It is no configuration, it asks for something no fence allows, or its name is one that Pillion needs itself."
+        cure "Correct what the message names; `pillion agent lint config.yaml` shows it in place. Until then the last good configuration stays in all namespaces.";
+    AgentTargetNotAllowed "PL503" "The configuration of an agent writes to an object that the installation does not allow."
+        cause "A `target` with its `jsonPath` is not in the chart's `agent.targets`, so the controller has no right to give."
+        cure "Add group, version, resource and pointer to `agent.targets`, or remove the target. Until then the last good configuration stays in all namespaces.";
+    AgentObjectTaken "PL504" "A namespace has a ConfigMap of its own with the name of a configuration."
+        cause "It lacks label `pillion.dev/agent-config=true`, so it is not Pillion's to overwrite."
+        cure "Rename it, or give the configuration another name; pods of the namespace have no agent's configuration until then.";
+    AgentWriteRefused "PL505" "The API server refuses what an agent's set needs in a namespace."
+        cause "A policy, a quota or a webhook of the cluster, or the rights of the controller, do not allow the write the message names."
+        cure "Allow it, or ask whoever owns the policy. It is tried again every few seconds.";
+    HotUpdateDone "PL511" "All pods of the workload have the version."
+        cause "The agent of each has said so."
+        cure "Nothing to do.";
+    HotUpdateProgressing "PL512" "Pods of the workload are being told, a few at a time."
+        cause "`maxInFlight` of them are at it; the next ones follow when they are done."
+        cure "Nothing to do; if it stays so, look at the pods the message names.";
+    HotUpdateFailed "PL513" "A pod could not load the version, and no further one is told."
+        cause "Its agent said why; the pod has what it had before."
+        cure "Correct the file and give it a new version, or ask for the old one. New pods wait for the version and are not ready until then.";
+    HotUpdateNoPods "PL514" "The workload has no pod with an agent."
+        cause "No pod of the workload carries a set whose `serviceAccountName` begins with `pillion-agent-`."
+        cure "Apply what `pillion agent sidecarset` prints, and have the pods created again; new ones get the version by themselves.";
+    HotUpdateSuperseded "PL515" "Another record of the same workload is newer."
+        cause "Two HotUpdates name the workload; the one that was created last holds."
+        cure "Delete the older one.";
 }
 
 impl Reason {

@@ -18,11 +18,25 @@ const FRAME: Style = AnsiColor::Blue.on_default().bold();
 /// One thing to tell a person about.
 pub(crate) struct Diagnostic<'a> {
     pub(crate) severity: Severity,
-    pub(crate) reason: Reason,
+    /// Its code, where it has one.
+    pub(crate) reason: Option<Reason>,
     pub(crate) message: &'a str,
     pub(crate) help: &'a str,
     /// Where it is, then where its other halves are.
-    pub(crate) excerpts: Vec<(&'a Manifest, Place)>,
+    pub(crate) excerpts: Vec<Excerpt<'a>>,
+}
+
+/// A place of a file, with the line it is in.
+pub(crate) struct Excerpt<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) line: &'a str,
+    pub(crate) place: Place,
+}
+
+impl<'a> Excerpt<'a> {
+    pub(crate) fn of(manifest: &'a Manifest, place: Place) -> Self {
+        Self { file: &manifest.file, line: manifest.line(place.line), place }
+    }
 }
 
 impl Diagnostic<'_> {
@@ -34,21 +48,23 @@ impl Diagnostic<'_> {
         };
         let accent = colour.on_default().bold();
         let mut drawn = String::new();
-        let lead = format!("{word}[{}]: ", self.reason);
+        let code = self.reason.map(|reason| format!("[{reason}]")).unwrap_or_default();
+        let lead = format!("{word}{code}: ");
         paragraph(&mut drawn, (&lead, accent), self.message, BOLD);
 
-        let width = self.excerpts.iter().map(|(_, place)| place.line.to_string().len()).max().unwrap_or(1);
-        for (number, (manifest, place)) in self.excerpts.iter().enumerate() {
+        let width = self.excerpts.iter().map(|excerpt| excerpt.place.line.to_string().len()).max().unwrap_or(1);
+        for (number, Excerpt { file, line: text, place }) in self.excerpts.iter().enumerate() {
             let is_first = number == 0;
             let arrow = if is_first { "-->" } else { ":::" };
             let Place { line, column, .. } = place;
-            let file = flat(&manifest.file);
+            let file = flat(file);
             // Writing to a String cannot fail.
             let _ = writeln!(drawn, "{:width$}{FRAME}{arrow}{FRAME:#} {file}:{line}:{column}", "");
             let (mark, style) = if is_first { ('^', accent) } else { ('-', FRAME) };
-            excerpt(&mut drawn, manifest.line(*line), *place, width, (mark, style));
+            excerpt(&mut drawn, text, *place, width, (mark, style));
         }
-        for (name, text) in [("help", self.help), ("docs", &docs(self.reason))] {
+        let page = self.reason.map(docs);
+        for (name, text) in [("help", self.help)].into_iter().chain(page.as_ref().map(|page| ("docs", page.as_str()))) {
             paragraph(&mut drawn, (&format!("{:width$} = {name}: ", ""), FRAME), text, Style::new());
         }
         drawn

@@ -59,7 +59,13 @@ impl Facts {
     /// The same for the deciding function.
     pub(crate) fn installation(&self) -> Installation<'_> {
         let own_namespace = Some(self.namespace.as_str()).filter(|name| !name.is_empty());
-        Installation { mode: self.mode, is_off: self.is_off, own_namespace, finish: self.finishing() }
+        Installation {
+            mode: self.mode,
+            is_off: self.is_off,
+            own_namespace,
+            finish: self.finishing(),
+            hot_updates: None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `rollout`: how a change reaches the pods that run, and the hand on it.
 //! - `convert`: manifests with `sidecar: true` as Kubernetes takes them.
 //! - `check`: whether the installation is well.
+//! - `agent`: configurations of the in-pod agent, and what it takes to run one.
 //! - `off`, `on`: stop and start injection.
 //!
 //! stdout is data and stderr is talk. Verbs write to what they are given and decide nothing: the deciding
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod agent;
 mod check;
 mod convert;
 mod diagnostic;
@@ -72,6 +74,9 @@ enum Verb {
     Rollout(rollout::Verb),
     #[command(about = "Turn manifests with sidecar: true into ones that Kubernetes takes")]
     Convert(convert::Arguments),
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(about = "Check configurations of the in-pod agent, make the SidecarSet that brings it, update files")]
+    Agent(agent::Verb),
     /// Check the installation in a cluster: certificates, registration, reachability, versions.
     Check(check::Arguments),
     /// Stop injection at once, also while nothing of the product runs.
@@ -125,6 +130,7 @@ pub fn main() -> ExitCode {
         Verb::Diff(arguments) => diff::run(&arguments, &mut streams),
         Verb::Rollout(verb) => rollout::run(&verb, &mut streams),
         Verb::Convert(arguments) => convert::run(&arguments, &mut streams),
+        Verb::Agent(verb) => agent::run(&verb, &mut streams),
         Verb::Check(arguments) => check::run(&arguments, &mut streams),
         Verb::Off(arguments) => switch::off(&arguments, &mut streams),
         Verb::On(arguments) => switch::on(&arguments, &mut streams),

@@ -12,6 +12,7 @@ mod github;
 mod json;
 
 use finding::Report;
+pub(crate) use finding::counted;
 
 #[derive(Args)]
 pub(crate) struct Arguments {

@@ -4,22 +4,22 @@ use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::{fs, str};
+use std::{fs, str, thread};
 
 use pillion_api::{FieldPath, Segment};
+use pillion_yaml::{Limits, Node, STACK_PER_LEVEL, Source, Step, Wrong};
 use serde_json::Value;
 
-mod place;
-mod scalar;
 #[cfg(test)]
 mod tests;
-mod yaml;
 
-pub(crate) use place::Place;
-use place::{Node, Source};
+pub(crate) use pillion_yaml::Place;
 
 const STDIN: &str = "-";
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Deeper than any Kubernetes object, large enough for the output of a large chart; a file above it is no manifest.
+pub(crate) const LIMITS: Limits = Limits { depth: 100, values: 2_000_000, anchored: 100_000 };
 
 /// One object of a file.
 #[derive(Clone, Debug)]
@@ -104,12 +104,12 @@ impl Manifest {
     /// Where a field is: its value if that stands on a line of its own text, else its key. Of a field that does not exist,
     /// the nearest parent that does.
     pub(crate) fn place(&self, path: &FieldPath) -> Place {
-        self.source.place(self.node.nearest(path.segments()).0.pointed(&self.source))
+        self.source.place(self.node.nearest(steps(path)).0.pointed(&self.source))
     }
 
     /// Where a field's key is; the same as its place where it has none.
     pub(crate) fn key_place(&self, path: &FieldPath) -> Place {
-        match self.node.nearest(path.segments()) {
+        match self.node.nearest(steps(path)) {
             (Node { key: Some(key), .. }, true) => self.source.place(*key),
             (node, _) => self.source.place(node.pointed(&self.source)),
         }
@@ -117,12 +117,12 @@ impl Manifest {
 
     /// Whether a field exists.
     pub(crate) fn has(&self, path: &FieldPath) -> bool {
-        self.node.nearest(path.segments()).1
+        self.node.nearest(steps(path)).1
     }
 
     /// Where a part of a field's text is, from one byte of the text to another; at least the field's place.
     pub(crate) fn part(&self, path: &FieldPath, text: &str, start: usize, end: usize) -> Place {
-        let (node, exact) = self.node.nearest(path.segments());
+        let (node, exact) = self.node.nearest(steps(path));
         let found = exact.then(|| self.source.part(node.at, text, start, end)).flatten();
         found.unwrap_or_else(|| self.place(path))
     }
@@ -133,7 +133,7 @@ impl Manifest {
             Segment::Field(name) | Segment::Key(name) => value.get(name),
             Segment::Index(at) => value.get(at),
         })?;
-        let (node, _) = self.node.nearest(path.segments());
+        let (node, _) = self.node.nearest(steps(path));
         Some(Self {
             file: self.file.clone(),
             value: value.clone(),
@@ -193,11 +193,26 @@ fn nodes<'t>(file: &str, bytes: &'t [u8]) -> Result<Text<'t>, ReadError> {
     let text = str::from_utf8(bytes).map_err(|_| ReadError::NotText { file: file.to_owned() })?;
     // Editors of Windows put a mark first, which is no part of the text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let documents = yaml::documents(text).map_err(|error| {
-        let yaml::Wrong { line, column, message } = error;
+    let documents = with_stack(LIMITS.depth, || pillion_yaml::documents(text, LIMITS)).map_err(|error| {
+        let Wrong { line, column, message } = error;
         ReadError::Syntax { file: file.to_owned(), line, column, message }
     })?;
     Ok((text, documents))
+}
+
+/// Reading takes a lot of stack for each level, and how much there is here is not ours to say.
+pub(crate) fn with_stack<T: Send>(depth: usize, read: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().stack_size(depth * STACK_PER_LEVEL).spawn_scoped(scope, read);
+        reader.expect("a thread can be started").join().expect("reading YAML does not panic")
+    })
+}
+
+fn steps(path: &FieldPath) -> impl Iterator<Item = Step<'_>> {
+    path.segments().iter().map(|segment| match segment {
+        Segment::Field(name) | Segment::Key(name) => Step::Field(name),
+        Segment::Index(at) => Step::Index(*at),
+    })
 }
 
 /// The items of a list, as `kubectl get -o yaml` prints one; of anything else, itself.

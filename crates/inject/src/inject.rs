@@ -10,6 +10,7 @@ use crate::claims::Claims;
 use crate::decision::{Decision, Ending, Outcome, Refusal, Verdict, Warning};
 use crate::evaluate::{Additions, Question, sidecars};
 use crate::finish::{Failed, Finishing, Present, Source, asks, finish};
+use crate::hot_update::{self, HotUpdates, Origins, agent_config};
 use crate::marks;
 use crate::namespace::Namespace;
 use crate::patch::Editor;
@@ -77,6 +78,8 @@ pub struct Installation<'a> {
     pub own_namespace: Option<&'a str>,
     /// How sidecars are ended when all others have ended; `None` where that is switched off.
     pub finish: Option<Finishing<'a>>,
+    /// Which versions of files were asked for workloads; `None` where agents are switched off.
+    pub hot_updates: Option<&'a HotUpdates>,
 }
 
 /// Decides what becomes of a pod.
@@ -137,6 +140,9 @@ pub fn inject<'a>(
             Err(Failed { source: Source::Pod, refusal }) => decision.refusal = Some(refusal),
             Ok(endings) => {
                 decision.endings = endings;
+                if let Some(wanted) = review.wanted(namespace, installation.hot_updates) {
+                    hot_update::ask(&mut editor, wanted);
+                }
                 review.write_marks(&mut editor, &decision);
                 let (changed, patch) = editor.finish();
                 if !patch.is_empty() {
@@ -356,6 +362,13 @@ impl<'a, 'p> Review<'a, 'p> {
     /// Sees to it that sidecars end.
     fn finish(&self, editor: &mut Editor, finishing: Option<Finishing<'_>>) -> Result<Vec<Ending>, Failed<'a>> {
         finishing.map_or_else(|| Ok(Vec::new()), |finishing| finish(editor, &self.present, finishing))
+    }
+
+    /// The version of a file that was asked for the workload of a pod that has an agent.
+    fn wanted<'u>(&self, namespace: &Namespace, hot_updates: Option<&'u HotUpdates>) -> Option<&'u str> {
+        let has_agent = self.present.iter().any(|present| agent_config(present.template).is_some());
+        let hot_updates = hot_updates.filter(|_| has_agent)?;
+        hot_updates.wanted(&namespace.name, Origins::of_pod(self.pod.json))
     }
 
     /// Says on the pod what was decided, and what is ours.

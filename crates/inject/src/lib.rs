@@ -23,6 +23,7 @@ pub mod coverage;
 mod decision;
 mod evaluate;
 mod finish;
+pub mod hot_update;
 mod impact;
 mod inject;
 pub mod marks;

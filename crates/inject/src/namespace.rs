@@ -32,7 +32,7 @@ impl Namespace {
     }
 
     /// Whether its pods are left alone whatever a set says.
-    pub(crate) fn is_excluded(&self, own_namespace: Option<&str>) -> bool {
+    pub fn is_excluded(&self, own_namespace: Option<&str>) -> bool {
         self.name == NEVER_REVIEWED || Some(self.name.as_str()) == own_namespace
     }
 }

@@ -50,6 +50,7 @@ mod status;
 mod workload;
 
 use metrics::ControllerMetrics;
+pub(crate) use pods::NOT_ENDED;
 
 /// What the controller shares with the rest of the process.
 pub struct Controller<'a> {
@@ -100,12 +101,12 @@ impl Context {
 }
 
 /// So much of a lease a write may take.
-fn write_patience(lease: Duration) -> Duration {
+pub(crate) fn write_patience(lease: Duration) -> Duration {
     (lease / 4).min(Duration::from_secs(4))
 }
 
 /// As the controllers of Kubernetes do: given up when two thirds are over, renewed five times before that.
-fn terms(lease: Duration) -> Result<Terms, TermsError> {
+pub(crate) fn terms(lease: Duration) -> Result<Terms, TermsError> {
     Terms::new(lease, lease / 3, lease * 2 / 15)
 }
 

@@ -18,5 +18,13 @@ pub const SIDECAR_FINISH: Gate = Gate {
     meaning: "containers marked as sidecars are ended when all others have ended; off: they keep running",
 };
 
+/// Agents in pods.
+pub const IN_POD_AGENT: Gate = Gate {
+    name: "InPodAgent",
+    default: false,
+    maturity: Maturity::Alpha,
+    meaning: "agents in pods are given their configurations and rights, and are told of hot updates; off: they are not",
+};
+
 /// All of them.
-pub static GATES: [Gate; 2] = [POD_WEBHOOK, SIDECAR_FINISH];
+pub static GATES: [Gate; 3] = [POD_WEBHOOK, SIDECAR_FINISH, IN_POD_AGENT];

@@ -10,6 +10,8 @@ pub const INJECTION_LABEL: (&str, &str) = ("pillion.dev/injection", "required");
 
 /// The lease of the controller that acts.
 pub const CONTROLLER_LEASE: &str = "pillion-controller";
+/// The lease of the agent controller that acts, and the `ClusterRole` that owns what it makes.
+pub const AGENT_LEASE: &str = "pillion-agent-controller";
 /// The `ClusterRole` and the `ServiceAccount` of the webhook: what it makes goes when they go.
 pub const WEBHOOK_ACCOUNT: &str = "pillion-webhook";
 

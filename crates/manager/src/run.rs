@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use futures::FutureExt as _;
 use pillion_runtime::client::{Source, connect, connect_without_retries};
 use pillion_runtime::gates::Gates;
@@ -13,11 +13,11 @@ use pillion_runtime::telemetry::{Checks, admin, registry};
 use pillion_runtime::watch::WatchMetrics;
 use tracing::info;
 
-use crate::gates::GATES;
+use crate::gates::{GATES, IN_POD_AGENT};
 use crate::settings::{Role, Settings};
 use crate::switch::Switch;
 use crate::view::View;
-use crate::{controller, webhook};
+use crate::{agents, controller, webhook};
 
 /// Runs until it is told to end. `version` is what logs, metrics and the API server's own records call this build.
 pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> {
@@ -74,6 +74,22 @@ pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> 
             watch_metrics: &watch_metrics,
         };
         readiness = controller::start(&controller, ours, readiness).context("--lease")?;
+    }
+
+    if settings.roles.contains(&Role::AgentController) {
+        ensure!(
+            gates.is_on(&IN_POD_AGENT),
+            "the role agent-controller needs --feature-gates={}=true",
+            IN_POD_AGENT.name
+        );
+        let agents = agents::Agents {
+            client: &client,
+            settings: &settings,
+            view: &view,
+            shutdown: &shutdown,
+            watch_metrics: &watch_metrics,
+        };
+        agents::start(&agents, ours).context("--lease")?;
     }
 
     let router = admin(Checks::default(), readiness, metrics);

@@ -11,6 +11,8 @@ use pillion_quantity::Quantity;
 use pillion_runtime::telemetry::LogFormat;
 use serde_json::{Map, Value, json};
 
+use crate::agents::AllowedTarget;
+
 /// Looks after the sidecars of a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pillion-manager", version)]
@@ -57,6 +59,12 @@ pub struct Settings {
     /// What the init container that brings the agent asks for and may use
     #[arg(long, default_value = "cpu=50m,memory=16Mi", value_parser = parse_amounts)]
     pub agent_resources: Amounts,
+    /// Fields of other objects that agents in pods may be given: group/version/resource and a JSON pointer
+    #[arg(long, value_delimiter = ',')]
+    pub agent_targets: Vec<AllowedTarget>,
+    /// How many running pods are told of a hot update in a second, in the whole cluster
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub agent_updates_per_second: u32,
     /// How lines of log look: text or json
     #[arg(long, default_value = "text")]
     pub log_format: LogFormat,
@@ -110,6 +118,8 @@ pub enum Role {
     Webhook,
     /// Looks after sets and pods: status, events, what was missed
     Controller,
+    /// Gives agents in pods what they need, and tells them of hot updates; needs its feature gate
+    AgentController,
 }
 
 /// Reads `cpu=50m,memory=16Mi`.

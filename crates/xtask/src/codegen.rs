@@ -1,5 +1,6 @@
 //! Writes the committed files that follow from code, and tells when one does not follow any more.
 
+mod agent_keys;
 mod chart_values;
 mod crate_map;
 mod reference;
@@ -19,10 +20,14 @@ use crate::yaml;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
+const AGENT_PAGE: &str = "docs/agent/configuration.md";
+const AGENT_KEYS: &str = "agent-keys";
 /// A template of the chart, so that an upgrade brings a new one: Helm never touches what is in `crds/` again.
 const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
 const LEDGER_DEFINITION: &str = "charts/pillion/templates/definitions/injectionledgers.pillion.dev.yaml";
+
+const HOT_UPDATE_DEFINITION: &str = "charts/pillion/templates/definitions/hotupdates.pillion.dev.yaml";
 
 const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
     `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
@@ -39,7 +44,8 @@ struct Generated {
 
 const GENERATED: &[Generated] = &[
     Generated { path: ARCHITECTURE, fresh: architecture },
-    Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&definition()) },
+    Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::sidecar_set_crd())) },
+    Generated { path: HOT_UPDATE_DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::hot_update_crd())) },
     // What is counted can be counted again, so it goes with the release.
     Generated { path: LEDGER_DEFINITION, fresh: |_, _| yaml::generated(&pillion_api::injection_ledger_crd()) },
     Generated {
@@ -47,6 +53,7 @@ const GENERATED: &[Generated] = &[
         fresh: |_, _| Ok(reference::page(SIDECAR_SET_PAGE, &pillion_api::sidecar_set_schema())),
     },
     Generated { path: "docs/chart-values.md", fresh: |_, _| chart_values::page() },
+    Generated { path: AGENT_PAGE, fresh: |_, current| agent_page(current) },
     Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
 ];
 
@@ -83,9 +90,8 @@ pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-/// The definition of `SidecarSet` as the chart has it: with it, every set would go, so uninstalling keeps it.
-fn definition() -> Value {
-    let mut definition = pillion_api::sidecar_set_crd();
+/// A definition as the chart has it: with it, every object that people wrote would go, so uninstalling keeps it.
+fn kept(mut definition: Value) -> Value {
     definition["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
     definition
 }
@@ -95,6 +101,12 @@ fn architecture(workspace: &Workspace, current: Option<&str>) -> anyhow::Result<
     let begun = format!("# Architecture\n\n{}", region::empty(CRATE_MAP));
     let map = crate_map::table(CRATES, workspace);
     region::replace(current.unwrap_or(&begun), CRATE_MAP, &map)
+}
+
+/// The page with fresh tables of keys in it.
+fn agent_page(current: Option<&str>) -> anyhow::Result<String> {
+    let begun = format!("# Configuration of the agent\n\n{}", region::empty(AGENT_KEYS));
+    region::replace(current.unwrap_or(&begun), AGENT_KEYS, &agent_keys::tables())
 }
 
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
@@ -120,9 +132,11 @@ mod tests {
         let paths = [
             "ARCHITECTURE.md",
             DEFINITION,
+            HOT_UPDATE_DEFINITION,
             LEDGER_DEFINITION,
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",
+            AGENT_PAGE,
             "docs/reason-codes.md",
         ];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));

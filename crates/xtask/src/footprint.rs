@@ -1,4 +1,8 @@
-//! What the agent adds to a container that it wraps: memory, CPU, and how often it wakes up while nothing happens.
+//! What the agent takes. Of a container that it wraps: memory, CPU, and how often it wakes up while nothing happens; and
+//! the same of one that runs plugins.
+
+mod running;
+mod updating;
 
 use std::fmt;
 use std::fs;
@@ -9,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
+pub use self::running::Running;
+pub use self::updating::Updating;
 use crate::image;
 use crate::workspace::Workspace;
 
@@ -48,9 +54,19 @@ pub struct Footprint {
     pub wake_ups: u64,
 }
 
-/// Builds the agent as pods have it, and watches it wrap programs that sleep.
+/// Builds the agent as pods have it, and watches it run plugins.
+pub fn measure_running(workspace: &Workspace) -> anyhow::Result<Running> {
+    running::measure(&image::build_agent(workspace)?)
+}
+
+/// The same while it brings a file of 1 GiB.
+pub fn measure_updating(workspace: &Workspace) -> anyhow::Result<Updating> {
+    updating::measure(&image::build_agent(workspace)?)
+}
+
+/// Builds the wrapper as pods have it, and watches it wrap programs that sleep.
 pub fn measure(workspace: &Workspace) -> anyhow::Result<Vec<Arm>> {
-    let program = image::build_agent(workspace)?;
+    let program = image::build_wrapper(workspace)?;
     let dir = tempfile::tempdir().context("cannot make a folder")?;
     let wrappers: Vec<Wrapper> =
         WAYS.iter().map(|(_, flags)| Wrapper::start(&program, dir.path(), flags)).collect::<Result<_, _>>()?;
@@ -111,7 +127,7 @@ impl Wrapper {
             if last == Some(now) && now.wake_ups > 0 {
                 return Ok(wrapper);
             }
-            ensure!(start.elapsed() < PATIENCE, "pillion-agent wrap {} does not come to rest", flags.join(" "));
+            ensure!(start.elapsed() < PATIENCE, "pillion-wrap wrap {} does not come to rest", flags.join(" "));
             last = Some(now);
             thread::sleep(Duration::from_millis(300));
         }

@@ -41,6 +41,7 @@ struct Program {
 const TESTAPP: Program = Program { package: "pillion-testapp", binary: "testapp", profile: "small" };
 const MANAGER: Program = Program { package: "pillion-manager", binary: "pillion-manager", profile: "server" };
 const AGENT: Program = Program { package: "pillion-agent", binary: "pillion-agent", profile: "small" };
+const WRAPPER: Program = Program { package: "pillion-agent", binary: "pillion-wrap", profile: "small" };
 
 /// The agent is copied into every pod that asks for it: what it weighs is a promise.
 const AGENT_BYTES: usize = 4_000_000;
@@ -69,9 +70,9 @@ pub fn build(workspace: &Workspace, family: Family, out: Option<&Path>) -> anyho
             (out.join("manager.tar"), vec![manager_image(&program.into(), env!("CARGO_PKG_VERSION"))])
         }
         Family::Agent => {
-            let program = AGENT.build(workspace)?;
-            hold_agent_size(program.len())?;
-            (out.join("agent.tar"), vec![agent_image(&program.into(), env!("CARGO_PKG_VERSION"))])
+            let (agent, wrapper) = (AGENT.build(workspace)?, WRAPPER.build(workspace)?);
+            hold_agent_size(agent.len())?;
+            (out.join("agent.tar"), vec![agent_image(&agent.into(), &wrapper.into(), env!("CARGO_PKG_VERSION"))])
         }
     };
     let archive = Archive::pack(&specs)?;
@@ -82,6 +83,11 @@ pub fn build(workspace: &Workspace, family: Family, out: Option<&Path>) -> anyho
 /// Builds the agent as its image has it, and returns where it is.
 pub fn build_agent(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     AGENT.compile(workspace)
+}
+
+/// The same of the wrapper.
+pub fn build_wrapper(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    WRAPPER.compile(workspace)
 }
 
 /// The images of the test bed, all made of the one program.
@@ -112,9 +118,15 @@ pub fn manager_image(program: &Arc<[u8]>, version: &str) -> ImageSpec {
     image_of_one_program("manager", "pillion-manager", program, version)
 }
 
-/// The image of the agent.
-pub fn agent_image(program: &Arc<[u8]>, version: &str) -> ImageSpec {
-    image_of_one_program("agent", "pillion-agent", program, version)
+/// The image of the agent, which also holds the wrapper that is copied into pods.
+pub fn agent_image(agent: &Arc<[u8]>, wrapper: &Arc<[u8]>, version: &str) -> ImageSpec {
+    let mut image = image_of_one_program("agent", "pillion-agent", agent, version);
+    image.files = vec![
+        // What nobody may read, the kernel lets no other process of the same user look into while it runs.
+        LayerFile::file("/pillion-agent", 0o111, Arc::clone(agent)),
+        LayerFile::file("/pillion-wrap", 0o555, Arc::clone(wrapper)),
+    ];
+    image
 }
 
 /// The program, and nothing else.
@@ -215,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_alone_in_its_image_and_not_root() {
-        let spec = agent_image(&Arc::from(*b"program"), "1.2.3");
+    fn the_agent_cannot_be_read_and_the_wrapper_can_be_copied() {
+        let spec = agent_image(&Arc::from(*b"program"), &Arc::from(*b"wrapper"), "1.2.3");
         assert_eq!(spec.reference, "registry.local/pillion/agent:1.2.3");
         assert_eq!(spec.entrypoint, ["/pillion-agent"]);
         assert_eq!(spec.user, "65532:65532");
         let files: Vec<_> = spec.files.iter().map(|file| (file.path.as_str(), file.mode)).collect();
-        assert_eq!(files, [("/pillion-agent", 0o755)]);
+        assert_eq!(files, [("/pillion-agent", 0o111), ("/pillion-wrap", 0o555)]);
     }
 
     #[test]

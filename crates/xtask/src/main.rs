@@ -32,7 +32,7 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Measure what the agent adds to a container it wraps; 1 if it is more than promised.
+    /// Measure what the agent takes, wrapping a container and running plugins; 1 if it is more than promised.
     Footprint,
     /// Write the committed files that follow from code.
     Codegen {
@@ -65,7 +65,13 @@ fn main() -> anyhow::Result<ExitCode> {
             for arm in &arms {
                 eprintln!("footprint: {arm}");
             }
-            let is_kept = arms.iter().all(|arm| arm.footprint.is_as_promised());
+            let running = footprint::measure_running(&workspace)?;
+            eprintln!("footprint: {running}");
+            let updating = footprint::measure_updating(&workspace)?;
+            eprintln!("footprint: {updating}");
+            let is_kept = running.is_as_promised()
+                && updating.is_as_promised()
+                && arms.iter().all(|arm| arm.footprint.is_as_promised());
             Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Codegen { check: true } => Ok(report(&codegen::check(&workspace)?)),

@@ -23,7 +23,24 @@ use pillion_testbed::{Bed, Cluster, Config, Look, apply, until};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-const DEFINITION: &str = "sidecarsets.apps.kruise.io";
+/// Agents in pods, with all they can be given.
+const AGENTS: [&str; 8] = [
+    "featureGates.InPodAgent=true",
+    "agent.targets[0].group=game.kruise.io",
+    "agent.targets[0].version=v1alpha1",
+    "agent.targets[0].resource=gameservers",
+    "agent.targets[0].pointer=/spec/opsState",
+    "agent.listener=true",
+    "agent.listenerAccounts[0].namespace=games",
+    "agent.listenerAccounts[0].config=sidecar-config",
+];
+/// What stays of the definitions; the API server makes the services of them.
+const DEFINITIONS: [&str; 4] = [
+    "CustomResourceDefinition sidecarsets.apps.kruise.io",
+    "CustomResourceDefinition hotupdates.pillion.dev",
+    "APIService v1alpha1.apps.kruise.io",
+    "APIService v1alpha1.pillion.dev",
+];
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -81,7 +98,15 @@ async fn every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
             counts.push(objects.len());
         }
     }
-    assert_eq!(counts, [27, 27, 24, 24]);
+    assert_eq!(counts, [28, 28, 25, 25]);
+    for (layout, expected) in [("layout=Separate", 46), ("layout=OnePod", 39)] {
+        let objects = render(cluster, &[&[layout], &AGENTS[..]].concat())?;
+        for object in &objects {
+            let answer = dry_run(&client, object).await?;
+            assert_eq!(answer, Ok(()), "{layout}, agents: {} {}", object["kind"], object["metadata"]["name"]);
+        }
+        assert_eq!(objects.len(), expected, "{layout}, agents");
+    }
     // The same with a field nobody knows, or all this proves nothing.
     let mut objects = render(cluster, &[])?;
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
@@ -123,6 +148,8 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
             "affinity.",
             "agent.",
             "agent.resources.",
+            "agentController.",
+            "agentController.resources.",
             "controller.",
             "controller.resources.",
             "image.",
@@ -144,9 +171,32 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
         ("featureGates.PodWebhook=maybe", "got string, want boolean"),
         ("webhook.replicas=-1", "minimum"),
         ("image.digest=latest", "does not match pattern"),
+        ("agent.targets[0].pointer=/metadata/name", "missing properties"),
+        ("agent.listener=yes", "got string, want boolean"),
     ] {
         let refusal = refused(value)?;
         assert!(refusal.contains(why), "{value}: {refusal}");
+    }
+    let agents = |more: &[&str]| -> Result<String> {
+        let output = helm(cluster, "template", &[&AGENTS[..], more].concat(), &[])?;
+        ensure!(!output.status.success(), "{more:?} was taken");
+        Ok(stderr(&output))
+    };
+    for (more, why) in [
+        (&["agent.targets[0].pointer=/metadata/name"][..], "does not match pattern"),
+        (&["agent.listenerAccounts=null"], "agent.listener is true and agent.listenerAccounts is empty"),
+        (
+            &[
+                "agent.targets[1].group=game.kruise.io",
+                "agent.targets[1].version=v1alpha1",
+                "agent.targets[1].resource=gameservers",
+                "agent.targets[1].pointer=/spec/updatePriority",
+            ],
+            "agent.targets lists gameservers.game.kruise.io twice",
+        ),
+    ] {
+        let refusal = agents(more)?;
+        assert!(refusal.contains(why), "{more:?}: {refusal}");
     }
     let old = helm(cluster, "template", &[], &["--kube-version", "1.32.9"])?;
     assert!(stderr(&old).contains("chart requires kubeVersion: >=1.33.0-0"), "{}", stderr(&old));
@@ -175,6 +225,15 @@ async fn values_arrive_where_they_are_meant() -> Result<()> {
     let more = &["--feature-gates=A=true,B=false", rate, eviction[0], eviction[1], eviction[2]];
     assert_eq!(container_of(repair, "pillion-controller")?["args"], arguments(&["controller"], more));
     assert_eq!(container_of(repair, "pillion-webhook")?["args"], arguments(&["webhook"], &more[..1]));
+    let gate = "--feature-gates=InPodAgent=true";
+    let agents =
+        [gate, "--agent-targets=game.kruise.io/v1alpha1/gameservers/spec/opsState", "--agent-updates-per-second=10"];
+    assert_eq!(container_of(&AGENTS, "pillion-agent-controller")?["args"], arguments(&["agent-controller"], &agents));
+    assert_eq!(container_of(&AGENTS, "pillion-webhook")?["args"], arguments(&["webhook"], &[gate]));
+    assert_eq!(
+        container_of(&[&AGENTS[..], one].concat(), "pillion-manager")?["args"],
+        arguments(&["webhook", "controller", "agent-controller"], &[&agents[..], &[rate]].concat())
+    );
 
     let version = env!("CARGO_PKG_VERSION");
     let image = |values: &[&str]| -> Result<Value> { Ok(container_of(values, "pillion-webhook")?["image"].clone()) };
@@ -426,15 +485,13 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
 
     let revision = latest_revision(cluster, "proxy")?;
     said(helm(cluster, "uninstall", &[], &["--wait", "--timeout", "120s"])?)?;
-    let stays = [
-        &format!("ControllerRevision {NAMESPACE}/{revision}"),
-        // The API server makes it of the definition.
-        "APIService v1alpha1.apps.kruise.io",
-        &format!("CustomResourceDefinition {DEFINITION}"),
-        "SidecarSet proxy",
-        "Pod shop/shop",
-        &format!("Lease {NAMESPACE}/pillion-controller"),
-    ];
+    let of_ours =
+        [format!("ControllerRevision {NAMESPACE}/{revision}"), format!("Lease {NAMESPACE}/pillion-controller")];
+    let stays: Vec<&str> = DEFINITIONS
+        .into_iter()
+        .chain(["SidecarSet proxy", "Pod shop/shop"])
+        .chain(of_ours.iter().map(String::as_str))
+        .collect();
     left(&client, &before, &stays).await?;
     // Pods are made as if there had been nothing, and the definition is there for the next installation.
     let mut next = shop.clone();

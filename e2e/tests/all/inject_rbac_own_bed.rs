@@ -17,17 +17,25 @@ use serde_json::{Value, json};
 
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 /// Verbs that make more of one's rights, and what they are asked on.
-const SPECIAL: [(&str, &str, &str); 7] = [
+const SPECIAL: [(&str, &str, &str); 8] = [
     ("impersonate", "", "users"),
     ("impersonate", "", "groups"),
     ("impersonate", "", "serviceaccounts"),
     ("bind", "rbac.authorization.k8s.io", "clusterroles"),
+    ("bind", "rbac.authorization.k8s.io", "roles"),
     ("escalate", "rbac.authorization.k8s.io", "clusterroles"),
     ("escalate", "rbac.authorization.k8s.io", "roles"),
     ("approve", "certificates.k8s.io", "signers"),
 ];
 /// Names that rules have.
-const NAMES: [&str; 5] = ["pillion", "pillion-controller", "pillion-switch", "pillion-webhook", "pillion-webhook-ca"];
+const NAMES: [&str; 6] = [
+    "pillion",
+    "pillion-agent-controller",
+    "pillion-controller",
+    "pillion-switch",
+    "pillion-webhook",
+    "pillion-webhook-ca",
+];
 /// Resources on which a rule could name one. Everywhere else only no name is asked, which is what a list of everything has,
 /// and a name that nothing has.
 const WITH_NAMES: [&str; 9] = [
@@ -102,6 +110,35 @@ const CONTROLLER: &[Grant] = &[
 ];
 
 const REPAIR: &[Grant] = &[everywhere("create", "", "pods pods/eviction")];
+
+const AGENTS: [&str; 5] = [
+    "featureGates.InPodAgent=true",
+    "agent.targets[0].group=apps",
+    "agent.targets[0].version=v1",
+    "agent.targets[0].resource=deployments",
+    "agent.targets[0].pointer=/spec/paused",
+];
+
+/// What the webhook may do besides, where agents are switched on.
+const ASKED: &[Grant] = &[everywhere("get list watch", "pillion.dev", "hotupdates")];
+
+const AGENT_CONTROLLER: &[Grant] = &[
+    everywhere("get list watch", "apps.kruise.io", "sidecarsets"),
+    everywhere("get list watch", "", "namespaces"),
+    everywhere("list watch patch", "", "pods"),
+    everywhere("list watch create patch delete", "", "serviceaccounts"),
+    everywhere("list watch create patch delete", "rbac.authorization.k8s.io", "roles rolebindings"),
+    everywhere("get list watch create patch delete", "", "configmaps"),
+    everywhere("patch", "", "pods/status"),
+    everywhere("patch", "apps", "deployments"),
+    everywhere("get list watch", "pillion.dev", "hotupdates"),
+    everywhere("patch", "pillion.dev", "hotupdates/status"),
+    named("get", "rbac.authorization.k8s.io", "clusterroles", "pillion-agent-controller"),
+    everywhere("create patch", "events.k8s.io", "events"),
+    ours("create", "coordination.k8s.io", "leases", ""),
+    ours("get update", "coordination.k8s.io", "leases", "pillion-agent-controller"),
+    ours("get list watch", "apps", "controllerrevisions", ""),
+];
 
 /// One thing an account could ask for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -462,6 +499,16 @@ async fn repair_adds_evictions_and_dry_runs_and_nothing_else() -> Result<()> {
     // A pod that is really made is refused by the fence, not by the role: 403 all the same.
     let attempts: Vec<_> = attempts_of_anybody().into_iter().chain(attempts_of_the_controller(201, 201)).collect();
     assert_eq!(wrong(&thief, &attempts).await?, Vec::<String>::new());
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_agent_controller_may_do_exactly_what_is_declared() -> Result<()> {
+    let bed = installed(&AGENTS).await?;
+    may_do_exactly(&bed, "pillion-agent-controller", &[AGENT_CONTROLLER]).await?;
+    may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK, ASKED]).await?;
+    may_do_exactly(&bed, "pillion-controller", &[CONTROLLER]).await?;
     bed.stop().await?;
     Ok(())
 }

@@ -3,6 +3,12 @@
 //! Modules ending in `_own_bed` start beds of their own; all others use the bed of `just e2e`.
 #![forbid(unsafe_code)]
 
+mod agent_clobber_own_bed;
+mod agent_controller_own_bed;
+mod agent_fence_own_bed;
+mod agent_pod_probe_own_bed;
+mod agent_probe_own_bed;
+mod agent_update_own_bed;
 mod canary_cost_own_bed;
 mod canary_deployment_own_bed;
 mod canary_exact_own_bed;

@@ -6,6 +6,10 @@ fn of(line: &str) -> Result<Request, String> {
     read(line.split_whitespace().map(OsString::from)).map_err(|error| format!("{error:#}"))
 }
 
+fn of_agent(line: &str) -> Result<AgentRequest, String> {
+    read_agent(line.split_whitespace().map(OsString::from)).map_err(|error| format!("{error:#}"))
+}
+
 fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
@@ -14,8 +18,8 @@ fn words(line: &str) -> Vec<OsString> {
 fn the_lines_the_webhook_writes_are_read() {
     assert_eq!(of("version"), Ok(Request::Version));
     assert_eq!(
-        of("cp /pillion-finish/pillion-agent"),
-        Ok(Request::Copy { target: "/pillion-finish/pillion-agent".into() })
+        of("cp /pillion-finish/pillion-wrap"),
+        Ok(Request::Copy { target: "/pillion-finish/pillion-wrap".into() })
     );
     assert_eq!(
         of("wrap --dir=/pillion-finish --main=app -- /app --flag -- x"),
@@ -64,6 +68,42 @@ fn mains_without_a_wrapper_are_watched() {
 }
 
 #[test]
+fn plugins_are_run_from_the_usual_places_or_others() {
+    let usual = Run {
+        config: "/etc/pillion/agent/config.yaml".into(),
+        is_local: false,
+        token_dir: "/var/run/secrets/pillion.dev/agent".into(),
+        pod_dir: "/etc/pillion/pod".into(),
+    };
+    assert_eq!(of_agent("run"), Ok(AgentRequest::Run(usual)));
+    let others = Run { config: "/c".into(), is_local: true, token_dir: "/t".into(), pod_dir: "/p".into() };
+    assert_eq!(of_agent("run --config /c --local --token-dir=/t --pod-dir /p"), Ok(AgentRequest::Run(others)));
+    assert_eq!(of_agent("version"), Ok(AgentRequest::Version));
+    let Ok(AgentRequest::Ready(ready)) = of_agent("ready --pod-dir /p") else { panic!("ready was asked for") };
+    assert_eq!(ready.pod_dir, PathBuf::from("/p"));
+}
+
+#[test]
+fn each_mistake_to_the_agent_is_named_with_the_way_out() {
+    let usage = "write `pillion-agent version`, `pillion-agent run --config FILE`, or `pillion-agent ready`";
+    for (line, told) in [
+        ("", format!("nothing is asked: {usage}")),
+        ("wrap", format!("wrap is nothing this program does: {usage}")),
+        ("version now", "version: there is nothing to do with now".to_owned()),
+        (
+            "run --colour red",
+            "run: --colour is no flag: write `run --config FILE [--local] [--token-dir DIR] [--pod-dir DIR]`"
+                .to_owned(),
+        ),
+        ("run --config", "run: --config has no value".to_owned()),
+        ("run --local --local", "run: --local is given twice".to_owned()),
+        ("ready --local", "ready: --local is for run".to_owned()),
+    ] {
+        assert_eq!(of_agent(line), Err(told));
+    }
+}
+
+#[test]
 fn a_command_may_be_any_bytes() {
     let bytes = OsString::from_vec(vec![b'a', 0xff]);
     let mut line = words("wrap --dir=/d --main=app --");
@@ -76,7 +116,7 @@ fn a_command_may_be_any_bytes() {
 fn each_mistake_is_named_with_the_way_out() {
     for (line, told) in [
         ("", format!("nothing is asked: {USAGE}")),
-        ("run", format!("run is nothing this program does: {USAGE}")),
+        ("walk", format!("walk is nothing this program does: {USAGE}")),
         ("version now", "version: there is nothing to do with now".to_owned()),
         ("cp", "cp: the file to write is missing: write `cp TARGET`".to_owned()),
         ("cp a b", "cp: there is nothing to do with b".to_owned()),

@@ -4,14 +4,15 @@ use std::env;
 use std::io::Read;
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::api_server::{ApiServer, Patience};
+use crate::api_server::{ApiError, ApiServer, Patience};
 use crate::arguments::RestartPolicy;
+use crate::pause::spread;
 use crate::talk::tell;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -128,7 +129,13 @@ impl PodStatus {
         let server = ApiServer::of_environment(&self.token_dir)?;
         let namespace = server.namespace()?;
         let path = format!("/api/v1/namespaces/{namespace}/pods?fieldSelector=metadata.name%3D{pod}&watch=1");
-        Ok(read_changes(server.get(&path, patience)?))
+        let body = server.get(&path, patience).map_err(|error| match error {
+            ApiError::Refused { status: 403, .. } => {
+                anyhow!("the API server answers 403: allow the pod's service account to watch pods in its namespace")
+            }
+            error => error.into(),
+        })?;
+        Ok(read_changes(body))
     }
 
     fn are_over_in(&self, change: &Change) -> bool {
@@ -146,12 +153,6 @@ fn read_changes(body: impl Read) -> impl Iterator<Item = anyhow::Result<Change>>
     serde_json::Deserializer::from_reader(body)
         .into_iter()
         .map(|change| change.context("the API server sends something unexpected"))
-}
-
-/// Half of it to all of it, so that the pods of a cluster do not come back all at once.
-fn spread(pause: Duration) -> Duration {
-    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-    pause / 2 + (pause / 2).mul_f64(f64::from(nanoseconds % 1_000) / 1_000.0)
 }
 
 #[cfg(test)]
@@ -215,13 +216,5 @@ mod tests {
         let error = json!({"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410});
         assert!(!are_over(RestartPolicy::Never, &["app"], &error));
         assert!(!are_over(RestartPolicy::Never, &["app"], &json!({"kind": "Pod"})));
-    }
-
-    #[test]
-    fn pauses_stay_within_half_and_all() {
-        for _ in 0..1_000 {
-            let pause = spread(Duration::from_secs(2));
-            assert!(pause >= Duration::from_secs(1) && pause <= Duration::from_secs(2), "{pause:?}");
-        }
     }
 }

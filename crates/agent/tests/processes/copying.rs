@@ -1,12 +1,12 @@
-//! `pillion-agent cp` and `version`, and mistakes in the command line.
+//! `pillion-wrap cp` and `version`, and mistakes in the command line.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::running::{AGENT, Ended, agent, run_to_end};
+use crate::running::{Ended, WRAPPER, run_to_end, wrapper};
 
-const VERSION: &str = concat!("pillion-agent ", env!("CARGO_PKG_VERSION"), "\n");
+const VERSION: &str = concat!("pillion-wrap ", env!("CARGO_PKG_VERSION"), "\n");
 
 fn ended(code: i32, out: &str, told: &str) -> Ended {
     Ended { code: Some(code), out: out.to_owned(), told: told.to_owned() }
@@ -14,13 +14,13 @@ fn ended(code: i32, out: &str, told: &str) -> Ended {
 
 #[test]
 fn the_version_is_told() {
-    assert_eq!(run_to_end(agent().arg("version")), ended(0, VERSION, ""));
+    assert_eq!(run_to_end(wrapper().arg("version")), ended(0, VERSION, ""));
 }
 
 #[test]
 fn wrong_usage_is_2() {
     assert_eq!(
-        run_to_end(agent().args(["wrap", "--main=app", "--", "true"])),
+        run_to_end(wrapper().args(["wrap", "--main=app", "--", "true"])),
         ended(2, "", "pillion-agent: wrap: --dir=DIR is missing: the folder that the pod's containers share\n")
     );
 }
@@ -32,10 +32,10 @@ fn a_copy_is_the_same_program_for_all_users_to_run_and_for_none_to_change() {
     // Twice: a pod that is started again after a reboot of its node has the volume as it was.
     for _ in 0..2 {
         assert_eq!(
-            run_to_end(Command::new("/bin/sh").args(["-c", "umask 077; exec \"$0\" cp \"$1\"", AGENT]).arg(&target)),
+            run_to_end(Command::new("/bin/sh").args(["-c", "umask 077; exec \"$0\" cp \"$1\"", WRAPPER]).arg(&target)),
             ended(0, "", "")
         );
-        assert_eq!(fs::read(&target).unwrap(), fs::read(AGENT).unwrap());
+        assert_eq!(fs::read(&target).unwrap(), fs::read(WRAPPER).unwrap());
         assert_eq!(target.metadata().unwrap().permissions().mode() & 0o7777, 0o555);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
@@ -48,7 +48,7 @@ fn what_an_interrupted_copy_left_is_replaced() {
     let left = dir.path().join(".pillion-agent.new");
     fs::write(&left, "half").unwrap();
     fs::set_permissions(&left, fs::Permissions::from_mode(0o555)).unwrap();
-    assert_eq!(run_to_end(agent().arg("cp").arg(dir.path().join("pillion-agent"))), ended(0, "", ""));
+    assert_eq!(run_to_end(wrapper().arg("cp").arg(dir.path().join("pillion-agent"))), ended(0, "", ""));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
@@ -57,7 +57,8 @@ fn copy_into_volume(options: &str) -> (Ended, String) {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let volume = dir.path().display().to_string();
     let script = r#"mount -t tmpfs -o "$1" none "$2" && exec "$0" cp "$2/pillion-agent""#;
-    let ended = run_to_end(Command::new("unshare").args(["--mount", "/bin/sh", "-c", script, AGENT, options, &volume]));
+    let ended =
+        run_to_end(Command::new("unshare").args(["--mount", "/bin/sh", "-c", script, WRAPPER, options, &volume]));
     (ended, volume)
 }
 

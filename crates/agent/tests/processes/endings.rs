@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::pod::Pod;
-use crate::running::{AGENT, Ended, Running, run_to_end};
+use crate::running::{Ended, Running, WRAPPER, run_to_end};
 
 /// Longer than any test may take: nobody is to reach it.
 const LONG: u32 = 600;
@@ -84,7 +84,7 @@ fn a_program_that_cannot_be_started_is_named() {
 fn a_main_that_cannot_say_that_it_runs_is_not_started() {
     let pod = Pod::never();
     let missing = pod.path("missing");
-    let mut wrapped = Command::new(AGENT);
+    let mut wrapped = Command::new(WRAPPER);
     wrapped.arg("wrap").arg(format!("--dir={}", missing.display())).args(["--main=app", "--", "echo", "started"]);
     let told = format!(
         "pillion-agent: cannot tell sidecars of app in {}/main-app: make the volume writable: No such file or directory (os error 2)\n",
@@ -101,7 +101,7 @@ fn a_folder_that_may_not_be_written_is_refused_to_a_user_who_is_not_root() {
     let bin = tempfile::tempdir().unwrap();
     fs::set_permissions(bin.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = bin.path().join("agent");
-    fs::copy(AGENT, &program).unwrap();
+    fs::copy(WRAPPER, &program).unwrap();
     let mut wrapped = Command::new(program);
     wrapped.uid(65532).current_dir("/").arg("wrap").arg(format!("--dir={}", pod.path("").display()));
     let path = pod.path("").join("main-app");

@@ -3,10 +3,14 @@
 
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod copying;
 mod endings;
+mod hot_update;
+mod plugins;
 mod pod;
 mod processes_left;
 mod running;
 mod signals;
+mod tls;
 mod watched_pod;

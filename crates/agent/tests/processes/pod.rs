@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 
-use crate::running::{Running, agent, wait_until};
+use crate::running::{Running, wait_until, wrapper};
 
 pub(crate) struct Pod {
     dir: tempfile::TempDir,
@@ -55,7 +55,7 @@ impl Pod {
     }
 
     pub(crate) fn wrapped(&self, flags: &[String], command: &[&str]) -> Command {
-        let mut wrapped = agent();
+        let mut wrapped = wrapper();
         wrapped.arg("wrap").arg(format!("--dir={}", self.dir.path().display())).args(flags).arg("--").args(command);
         wrapped
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_pillion-agent");
+pub(crate) const WRAPPER: &str = env!("CARGO_BIN_EXE_pillion-wrap");
 /// Generous, because the machine may be building something else meanwhile.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -29,7 +29,11 @@ pub(crate) struct Ended {
 }
 
 pub(crate) fn agent() -> Command {
-    Command::new(AGENT)
+    Command::new(env!("CARGO_BIN_EXE_pillion-agent"))
+}
+
+pub(crate) fn wrapper() -> Command {
+    Command::new(WRAPPER)
 }
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -9,13 +9,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustix::process::Signal;
-use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::pod::Pod;
 use crate::running::{Running, run_to_end};
+use crate::tls;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const RUNNING: &str = r#"{"type":"ADDED","object":{"kind":"Pod","status":{"containerStatuses":[
@@ -46,23 +45,12 @@ struct ApiServer {
 
 impl ApiServer {
     fn start() -> Self {
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a key for the test");
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("the key is one");
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![cert.der().clone()], key))
-            .expect("key and certificate belong together");
         let token_dir = tempfile::tempdir().expect("a folder for the test");
-        for (name, text) in [("ca.crt", cert.pem().as_str()), ("token", "first\n"), ("namespace", "jobs\n")] {
-            fs::write(token_dir.path().join(name), text).expect("the folder is ours");
-        }
+        let config = tls::server_config(token_dir.path());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it listens").port();
         let (answer_tx, answer_rx) = channel();
         let (request_tx, request_rx) = channel();
-        let config = Arc::new(config);
         thread::spawn(move || {
             // Only as many connections as the test has answers for.
             while let Ok(answer) = answer_rx.recv() {

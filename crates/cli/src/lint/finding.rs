@@ -2,7 +2,7 @@
 
 use pillion_api::{FieldPath, Meaning, Problem, Reason, Segment, advice, clashes};
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Excerpt};
 use crate::manifest::{Manifest, Place};
 use crate::sidecar_sets::{ReviewedSet, reviewed};
 
@@ -67,7 +67,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn counted((count, noun): (usize, &str)) -> String {
+pub(crate) fn counted((count, noun): (usize, &str)) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -103,13 +103,13 @@ impl<'a> Finding<'a> {
     }
 
     pub(super) fn diagnostic(&self) -> Diagnostic<'_> {
-        let others = self.also.iter().map(|other| (other.manifest, other.place));
+        let others = self.also.iter().map(|other| Excerpt::of(other.manifest, other.place));
         Diagnostic {
             severity: self.problem.severity,
-            reason: self.problem.reason,
+            reason: Some(self.problem.reason),
             message: &self.problem.message,
             help: &self.problem.help,
-            excerpts: [(self.manifest, self.place)].into_iter().chain(others).collect(),
+            excerpts: [Excerpt::of(self.manifest, self.place)].into_iter().chain(others).collect(),
         }
     }
 }

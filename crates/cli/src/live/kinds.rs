@@ -52,6 +52,12 @@ pub(crate) const DISRUPTION_BUDGET: Kind =
     Kind { name: "PodDisruptionBudget", api_version: "policy/v1", plural: "poddisruptionbudgets", short: "pdb" };
 pub(crate) const SECRET: Kind = Kind { name: "Secret", api_version: "v1", plural: "secrets", short: "secret" };
 
+pub(crate) const HOT_UPDATE: Kind =
+    Kind { name: "HotUpdate", api_version: "pillion.dev/v1alpha1", plural: "hotupdates", short: "hu" };
+/// A workload whose pods are made by another of its own.
+const GAME_SERVER_SET: Kind =
+    Kind { name: "GameServerSet", api_version: "game.kruise.io/v1alpha1", plural: "gameserversets", short: "gss" };
+
 pub(crate) const JOB: Kind = Kind { name: "Job", api_version: "batch/v1", plural: "jobs", short: "job" };
 
 /// The kinds with a template for pods, besides pods themselves.
@@ -89,6 +95,18 @@ pub(crate) fn named(text: &str) -> Result<(Kind, String), String> {
     let found = [POD].into_iter().chain(WORKLOADS).find(|known| known.is_called(kind));
     let known = || WORKLOADS.iter().map(|kind| kind.short).collect::<Vec<_>>().join(", ");
     let found = found.ok_or_else(|| format!("{kind:?} is no kind that creates pods: there are pod, {}", known()))?;
+    Ok((found, name.to_owned()))
+}
+
+/// A workload that keeps pods running, as people name it: `deploy/web`.
+pub(crate) fn running_workload(text: &str) -> Result<(Kind, String), String> {
+    const KINDS: [&str; 6] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CloneSet"];
+    let all = || WORKLOADS.into_iter().filter(|kind| KINDS.contains(&kind.name)).chain([GAME_SERVER_SET]);
+    let known = || all().map(|kind| kind.short).collect::<Vec<_>>().join(", ");
+    let parts = text.split_once('/').filter(|(_, name)| !name.is_empty() && !name.contains('/'));
+    let (kind, name) = parts.ok_or_else(|| "write it as kind/name, such as deploy/web".to_owned())?;
+    let found = all().find(|known| known.is_called(kind));
+    let found = found.ok_or_else(|| format!("files of a {kind:?} cannot be updated: there are {}", known()))?;
     Ok((found, name.to_owned()))
 }
 
@@ -142,6 +160,20 @@ mod tests {
             named("svc/web").unwrap_err(),
             "\"svc\" is no kind that creates pods: there are pod, deploy, rs, sts, ds, job, cj, rc, clone"
         );
+    }
+
+    #[test]
+    fn files_are_updated_where_pods_keep_running() {
+        let found = |text| running_workload(text).map(|(kind, name)| (kind.name, name));
+        assert_eq!(found("deploy/web"), Ok(("Deployment", "web".to_owned())));
+        assert_eq!(found("GameServerSet/arena"), Ok(("GameServerSet", "arena".to_owned())));
+        assert_eq!(
+            found("cj/web").unwrap_err(),
+            "files of a \"cj\" cannot be updated: there are deploy, rs, sts, ds, job, clone, gss"
+        );
+        for text in ["web", "deploy/", "deploy/a/b"] {
+            assert_eq!(found(text).unwrap_err(), "write it as kind/name, such as deploy/web");
+        }
     }
 
     #[test]

@@ -249,9 +249,9 @@ fn depth_and_expansion_have_an_end() {
         }
         text
     };
-    assert_eq!(manifests(&nested(yaml::MAX_DEPTH)).len(), 1);
-    let too_much = "too much for a manifest: at most 100 levels and 2000000 values are read from one file";
-    assert_eq!(refusal(&nested(yaml::MAX_DEPTH + 1)), format!("a.yaml:101:101: {too_much}"));
+    assert_eq!(manifests(&nested(LIMITS.depth)).len(), 1);
+    let too_much = "too much for one file: at most 100 levels and 2000000 values are read";
+    assert_eq!(refusal(&nested(LIMITS.depth + 1)), format!("a.yaml:101:101: {too_much}"));
     assert_eq!(refusal(&"[".repeat(100_000)), "a.yaml:1:256: recursion limit exceeded");
     let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {

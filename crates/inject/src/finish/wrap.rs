@@ -16,7 +16,7 @@ use crate::pod::{Container, Pod, items, text};
 use crate::sidecar::place;
 
 const NAME: &str = "pillion-agent";
-const EXECUTABLE: &str = "/pillion-finish/pillion-agent";
+const EXECUTABLE: &str = "/pillion-finish/pillion-wrap";
 const VOLUME: &str = "pillion-finish";
 const DIRECTORY: &str = "/pillion-finish";
 const TOKEN_VOLUME: &str = "pillion-finish-token";
@@ -113,7 +113,7 @@ fn bring(pod: &Pod<'_>, agent: Option<&Agent>) -> Result<Option<(Value, Vec<Stri
     let mut container = json!({
         "name": NAME,
         "image": agent.image,
-        "command": ["/pillion-agent"],
+        "command": ["/pillion-wrap"],
         "args": ["cp", EXECUTABLE],
         "securityContext": {
             "runAsNonRoot": true,

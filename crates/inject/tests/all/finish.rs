@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::asking::{after, ask_in, image, injected, joined, pod, set, verdicts, with};
 
-const EXECUTABLE: &str = "/pillion-finish/pillion-agent";
+const EXECUTABLE: &str = "/pillion-finish/pillion-wrap";
 
 fn agent() -> Agent {
     let amounts = json!({"cpu": "50m", "memory": "16Mi"});
@@ -68,7 +68,7 @@ fn bring() -> Value {
     json!({
         "name": "pillion-agent",
         "image": "registry.example/agent:1",
-        "command": ["/pillion-agent"],
+        "command": ["/pillion-wrap"],
         "args": ["cp", EXECUTABLE],
         "securityContext": {
             "runAsNonRoot": true, "runAsUser": 65532, "allowPrivilegeEscalation": false,

@@ -12,7 +12,7 @@ use proptest::test_runner::TestCaseResult;
 use serde_json::{Value, json};
 
 const CASES: u32 = 10_000;
-const EXECUTABLE: &str = "/pillion-finish/pillion-agent";
+const EXECUTABLE: &str = "/pillion-finish/pillion-wrap";
 
 /// A drawn pod, made more likely to have sidecars that can be ended.
 fn pod(admission: &Admission, draw: u8) -> Value {

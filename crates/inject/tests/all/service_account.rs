@@ -144,3 +144,32 @@ fn a_sidecar_that_mounts_something_else_there_keeps_it() {
     let pod = api_server::returned(&named("web", "default"));
     assert_eq!(after(&ask(&pod, &sets))["spec"]["containers"][0]["volumeMounts"], json!([own]));
 }
+
+#[test]
+fn a_token_that_the_set_brings_is_mounted_where_the_set_says_and_nowhere_else() {
+    let token = json!({"name": "pillion-agent-token", "projected": {"sources": [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]}});
+    let mount =
+        json!({"name": "pillion-agent-token", "mountPath": "/var/run/secrets/pillion.dev/agent", "readOnly": true});
+    let agent = with("pillion-agent", json!({"volumeMounts": [mount]}));
+    let sets = [set(
+        "game",
+        json!({"initContainers": [agent], "volumes": [token], "serviceAccountName": "pillion-agent-sidecar-config"}),
+    )];
+    let mut own = api_server::returned(&one_app());
+    let after_it = after(&ask(&own, &sets));
+    assert_eq!(after_it["spec"]["volumes"], json!([token]));
+    assert_eq!(after_it["spec"]["initContainers"][0]["volumeMounts"], json!([mount]));
+    assert_eq!(after_it["spec"]["containers"][0]["volumeMounts"], json!([]));
+    let name = "pillion-agent-sidecar-config";
+    assert_eq!(account(&after_it["spec"]), [&json!(name), &json!(name), &json!(false)]);
+    // The API server, which looks at the pod again, mounts nothing either.
+    let returned = api_server::returned(&after_it);
+    assert_eq!(returned["spec"]["volumes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(returned["spec"]["containers"][0]["volumeMounts"], Value::Null);
+    // A pod that says itself that it runs as the agent is no clash; one that runs as another is.
+    own["spec"]["serviceAccountName"] = json!(name);
+    assert!(!ask(&own, &sets).is_refused());
+    own["spec"]["serviceAccountName"] = json!("shop");
+    assert_eq!(refusal(&ask(&own, &sets)).0, Reason::ServiceAccountClash);
+}

@@ -21,7 +21,7 @@ use crate::admission::pods::Owner;
 use crate::view::View;
 
 /// Pods that have ended are nobody's business.
-pub(super) const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+pub(crate) const NOT_ENDED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// What is kept of a pod.
 #[derive(Clone, Debug, PartialEq)]

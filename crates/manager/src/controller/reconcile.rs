@@ -204,6 +204,8 @@ impl Reconciler<'_> {
             is_off: self.sets.is_off,
             own_namespace: Some(&settings.namespace),
             finish: self.context.finish.finishing(),
+            // What is asked of an agent is no business of who counts sidecars.
+            hot_updates: None,
         }
     }
 

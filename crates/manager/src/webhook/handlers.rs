@@ -30,6 +30,7 @@ use super::metrics::{About, AdmissionMetrics, Answered};
 use crate::admission::pods::{self, Answer, Begun, Question};
 use crate::admission::{Ask, Request, Reservation, Response, Unreadable, sets};
 use crate::finish::Finish;
+use crate::hot_updates::Asked;
 use crate::switch::Switch;
 use crate::view::{LookupError, View};
 use crate::{chance, names};
@@ -47,6 +48,8 @@ pub struct Handlers {
     pub(super) ledgers: Ledgers,
     pub(super) mode: SetMode,
     pub(super) finish: Finish,
+    /// What was asked for workloads; `None` where agents are switched off.
+    pub(super) asked: Option<Asked>,
     pub(super) namespace: Arc<str>,
     /// Large pods go one after the other, so that those of normal size have the other cores.
     pub(super) large: Arc<Semaphore>,
@@ -99,11 +102,13 @@ impl Handlers {
         }
         let namespace = self.view.namespace(&request.namespace, deadline.remaining()).await?;
         let known = self.view.known();
+        let hot_updates = self.asked.as_ref().map(Asked::table);
         let installation = Installation {
             mode: self.mode,
             is_off: self.switch.is_off(),
             own_namespace: Some(&self.namespace),
             finish: self.finish.finishing(),
+            hot_updates: hot_updates.as_deref(),
         };
         let (matched, draw) = (self.view.matched_pods(), chance::draw());
         let question = Question { known: &known, namespace: &namespace, installation, matched: &matched, draw };

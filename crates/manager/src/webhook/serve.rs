@@ -20,7 +20,8 @@ use super::ledgers::Ledgers;
 use super::metrics::AdmissionMetrics;
 use crate::events::{EventMetrics, Events};
 use crate::finish::Finish;
-use crate::gates::POD_WEBHOOK;
+use crate::gates::{IN_POD_AGENT, POD_WEBHOOK};
+use crate::hot_updates::Asked;
 use crate::settings::Settings;
 use crate::switch::Switch;
 use crate::view::View;
@@ -56,6 +57,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
     let (keeper, certificates, keeper_driver) =
         Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), watch_metrics, registry);
     let (ledgers, ledgers_driver) = Ledgers::watch(ledger_client.clone(), &settings.namespace, watch_metrics, registry);
+    let (asked, asked_driver) = gates.is_on(&IN_POD_AGENT).then(|| Asked::watch(client, watch_metrics)).unzip();
     let handlers = Handlers {
         view: view.clone(),
         switch: switch.clone(),
@@ -64,12 +66,18 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         ledgers: ledgers.clone(),
         mode: settings.mode,
         finish: Finish::new(settings, gates),
+        asked: asked.clone(),
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
     };
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {
-        stop.run_until_cancelled(async { tokio::join!(events_driver, ledgers_driver) }).await;
+        let asked_driver = async {
+            if let Some(driver) = asked_driver {
+                driver.await;
+            }
+        };
+        stop.run_until_cancelled(async { tokio::join!(events_driver, ledgers_driver, asked_driver) }).await;
     });
     // From the beginning of the end others look after the registrations: this replica may be going because they are.
     let drain = shutdown.token(Stage::Drain);
@@ -97,6 +105,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
     let switch = switch.store().clone();
     readiness
         .with("ledgers", move || ledgers.check_complete())
+        .with("hot updates", move || asked.as_ref().map_or(Ok(()), Asked::check_complete))
         .with("switch", move || switch.check_complete())
         .with("certificate", move || certificates.check_trusted())
 }

@@ -59,6 +59,13 @@ pub const CRATES: &[CrateRule] = &[
         test_imports: NO_MORE,
     },
     CrateRule {
+        name: "yaml",
+        decides: "what a YAML text says, and where it says it",
+        kind: Kind::Pure,
+        imports: &[],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
         name: "expr",
         decides: "what a resource expression means: its type, its value, and why",
         kind: Kind::Pure,
@@ -87,10 +94,17 @@ pub const CRATES: &[CrateRule] = &[
         test_imports: NO_MORE,
     },
     CrateRule {
+        name: "agent-api",
+        decides: "what the agent is told, and what it tells",
+        kind: Kind::Pure,
+        imports: &["quantity", "yaml"],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
         name: "inject",
         decides: "which sidecars a pod gets at admission, as one patch with its reasons",
         kind: Kind::Pure,
-        imports: &["plan", "api", "expr", "quantity"],
+        imports: &["agent-api", "plan", "api", "expr", "quantity"],
         test_imports: NO_MORE,
     },
     CrateRule {
@@ -113,13 +127,6 @@ pub const CRATES: &[CrateRule] = &[
         kind: Kind::Pure,
         imports: &["plan", "api", "quantity"],
         test_imports: TestImports::Also(&["inject", "rollout", "rightsize"]),
-    },
-    CrateRule {
-        name: "agent-api",
-        decides: "what the agent is told, and what it tells",
-        kind: Kind::Pure,
-        imports: &[],
-        test_imports: NO_MORE,
     },
     CrateRule {
         name: "runtime",
@@ -146,7 +153,20 @@ pub const CRATES: &[CrateRule] = &[
         name: "cli",
         decides: "how people ask: `pillion`, the deciders over files or a cluster",
         kind: Kind::Program,
-        imports: &["quantity", "expr", "api", "plan", "inject", "rollout", "rightsize", "sim", "agent-api", "runtime"],
+        imports: &[
+            "quantity",
+            "yaml",
+            "expr",
+            "api",
+            "plan",
+            "inject",
+            "rollout",
+            "rightsize",
+            "sim",
+            "agent-api",
+            "runtime",
+            "agent",
+        ],
         test_imports: NO_MORE,
     },
     CrateRule {

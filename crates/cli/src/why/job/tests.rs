@@ -94,7 +94,7 @@ fn a_native_sidecar_that_waits_for_the_container_that_waits_for_it() {
 
 #[test]
 fn sidecars_that_are_being_ended() {
-    let agent = json!(["/pillion-finish/pillion-agent", "wrap", "--sidecar=logs", "--until=work", "--", "/logs"]);
+    let agent = json!(["/pillion-finish/pillion-wrap", "wrap", "--sidecar=logs", "--until=work", "--", "/logs"]);
     let containers = json!([{"name": "work"}, {"name": "logs", "command": agent}]);
     let mut pod = pod(containers, json!([ended("work", 0, "11:59:55"), running("logs", "09:57:02")]));
     pod["spec"]["initContainers"] = json!([{"name": "net", "restartPolicy": "Always"}, {"name": "prepare"}]);
@@ -120,7 +120,7 @@ fn a_container_that_fails_and_is_started_again() {
     let mut pod = pod(work_and_logs(), json!([work, running("logs", "09:57:02")]));
     pod["spec"]["restartPolicy"] = json!("OnFailure");
     pod["metadata"]["annotations"] = json!({"pillion.dev/sidecars": "logs"});
-    pod["spec"]["containers"][1]["command"] = json!(["/pillion-finish/pillion-agent", "wrap", "--sidecar=logs"]);
+    pod["spec"]["containers"][1]["command"] = json!(["/pillion-finish/pillion-wrap", "wrap", "--sidecar=logs"]);
     assert_snapshot!(told(&job(), &[pod.clone()]));
     pod["status"]["containerStatuses"][0] = waiting("work", "CrashLoopBackOff");
     assert_snapshot!(told(&job(), &[pod]));

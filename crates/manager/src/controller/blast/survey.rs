@@ -100,6 +100,8 @@ impl Survey<'_> {
             is_off: false,
             own_namespace: Some(&settings.namespace),
             finish: self.context.finish.finishing(),
+            // What is asked of an agent is no business of who counts sidecars.
+            hot_updates: None,
         };
         let effect = if created.origin.is_template() {
             edit.effect(&created.pod, &namespace, installation)

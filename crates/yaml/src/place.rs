@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use pillion_api::Segment;
-
-use super::scalar;
+use crate::scalar;
 
 /// A place to point at. Lines and columns are counted from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    pub(crate) line: usize,
-    pub(crate) column: usize,
+pub struct Place {
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1.
+    pub column: usize,
     /// Characters to point at, on this line; at least one.
-    pub(crate) length: usize,
+    pub length: usize,
 }
 
 /// A text with its lines.
 #[derive(Debug)]
-pub(super) struct Source {
+pub struct Source {
     text: String,
     /// Where each line begins.
     starts: Vec<usize>,
@@ -25,30 +25,47 @@ pub(super) struct Source {
 
 /// Bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub struct Span {
+    /// The first.
+    pub start: usize,
+    /// The end, not in it.
+    pub end: usize,
 }
 
 /// Where a value stands, and all values below it.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub struct Node {
     /// Its key, where it is a field.
-    pub(super) key: Option<Span>,
+    pub key: Option<Span>,
     /// The text of a scalar; of anything else just the place where it begins.
-    pub(super) at: Span,
-    pub(super) below: Below,
+    pub at: Span,
+    /// What is below it.
+    pub below: Below,
 }
 
+/// What is below a value.
 #[derive(Clone, Debug)]
-pub(super) enum Below {
+pub enum Below {
+    /// Nothing: it is a text, a number, true, false or null.
     Scalar,
+    /// A list.
     Items(Vec<Node>),
+    /// A map, by key.
     Fields(BTreeMap<String, Node>),
 }
 
+/// One step of a way into a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Into a map.
+    Field(&'a str),
+    /// Into a list, counted from zero.
+    Index(usize),
+}
+
 impl Source {
-    pub(super) fn new(text: &str) -> Self {
+    /// Finds the lines of a text.
+    pub fn new(text: &str) -> Self {
         let mut starts = vec![0];
         let bytes = text.as_bytes();
         for (at, byte) in bytes.iter().enumerate() {
@@ -61,13 +78,14 @@ impl Source {
     }
 
     /// A line, counted from 1, without its end.
-    pub(super) fn line(&self, number: usize) -> &str {
+    pub fn line(&self, number: usize) -> &str {
         let Some(start) = number.checked_sub(1).and_then(|at| self.starts.get(at)) else { return "" };
         let end = self.starts.get(number).copied().unwrap_or(self.text.len());
         self.text[*start..end].trim_end_matches(['\n', '\r'])
     }
 
-    pub(super) fn place(&self, span: Span) -> Place {
+    /// Where bytes of the text are, for people; no more than the first line of them.
+    pub fn place(&self, span: Span) -> Place {
         let line = self.line_of(span.start);
         let start = self.starts[line - 1];
         let end = span.end.min(start + self.line(line).len());
@@ -76,7 +94,7 @@ impl Source {
     }
 
     /// Where a part of a scalar's text stands.
-    pub(super) fn part(&self, scalar: Span, text: &str, start: usize, end: usize) -> Option<Place> {
+    pub fn part(&self, scalar: Span, text: &str, start: usize, end: usize) -> Option<Place> {
         let raw = self.text.get(scalar.start..scalar.end)?;
         let indent = self.place(scalar).column - 1;
         let (from, to) = scalar::part(raw, text, indent, start, end)?;
@@ -97,18 +115,24 @@ impl Source {
 
 impl Node {
     /// The value a way leads to, and true; where the way ends early, the last value on it, and false.
-    pub(super) fn nearest(&self, way: &[Segment]) -> (&Self, bool) {
-        let Some((first, rest)) = way.split_first() else { return (self, true) };
-        let next = match (&self.below, first) {
-            (Below::Items(items), Segment::Index(at)) => items.get(*at),
-            (Below::Fields(fields), Segment::Field(name) | Segment::Key(name)) => fields.get(name),
-            _ => None,
-        };
-        next.map_or((self, false), |next| next.nearest(rest))
+    pub fn nearest<'a>(&self, way: impl IntoIterator<Item = Step<'a>>) -> (&Self, bool) {
+        let mut reached = self;
+        for step in way {
+            let next = match (&reached.below, step) {
+                (Below::Items(items), Step::Index(at)) => items.get(at),
+                (Below::Fields(fields), Step::Field(name)) => fields.get(name),
+                _ => None,
+            };
+            match next {
+                Some(next) => reached = next,
+                None => return (reached, false),
+            }
+        }
+        (reached, true)
     }
 
     /// What to point at: a text is pointed at itself, all else is best found by its key.
-    pub(super) fn pointed(&self, source: &Source) -> Span {
+    pub fn pointed(&self, source: &Source) -> Span {
         let has_text = matches!(self.below, Below::Scalar) && self.at.end > self.at.start;
         match self.key {
             Some(key) if !has_text => key,
@@ -118,7 +142,7 @@ impl Node {
     }
 
     /// Takes the items of a list out.
-    pub(super) fn take_items(&mut self, name: &str) -> Vec<Self> {
+    pub fn take_items(&mut self, name: &str) -> Vec<Self> {
         let Below::Fields(fields) = &mut self.below else { return Vec::new() };
         match fields.remove(name).map(|node| node.below) {
             Some(Below::Items(items)) => items,

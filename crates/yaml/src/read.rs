@@ -1,60 +1,61 @@
 //! YAML as kubectl reads it, with the place of every value.
 
 use std::collections::BTreeMap;
-use std::{fmt, thread};
+use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
-use super::place::{Below, Node, Span};
+use crate::{Below, Node, Span};
 
-/// Deeper than any Kubernetes object.
-pub(super) const MAX_DEPTH: usize = 100;
-/// Enough for that depth four times over, in a build without optimisation.
-const STACK: usize = 16 << 20;
-/// Enough for the output of a large chart; a file above it is no manifest.
-const MAX_NODES: usize = 2_000_000;
-/// What anchors may hold in all; more is a text that is made to grow.
-const MAX_ANCHORED: usize = 100_000;
+/// What one level takes of the caller's stack at most, four times over, in a build without optimisation.
+pub const STACK_PER_LEVEL: usize = 160 << 10;
+
+/// What is read of one text; more is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Levels of lists and maps within one another.
+    pub depth: usize,
+    /// Values, keys included.
+    pub values: usize,
+    /// What anchors may hold in all; more is a text that is made to grow.
+    pub anchored: usize,
+}
 
 /// Where a text is not YAML, or not what Kubernetes takes for it.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) line: usize,
-    pub(super) column: usize,
-    pub(super) message: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1, in characters.
+    pub column: usize,
+    /// What is wrong there.
+    pub message: String,
 }
 
 /// All documents that are not empty.
-pub(super) fn documents(text: &str) -> Result<Vec<(Value, Node)>, Wrong> {
-    // Reading takes a lot of stack for each level, and how much there is here is not ours to say.
-    thread::scope(|scope| {
-        let reader = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || parse(text));
-        reader.expect("a thread can be started").join().expect("reading YAML does not panic")
-    })
-}
-
-fn parse(text: &str) -> Result<Vec<(Value, Node)>, Wrong> {
+pub fn documents(text: &str, limits: Limits) -> Result<Vec<(Value, Node)>, Wrong> {
     let budget = serde_saphyr::budget! {
-        max_depth: MAX_DEPTH,
-        max_nodes: MAX_NODES,
-        max_events: 2 * MAX_NODES,
-        max_documents: MAX_NODES,
-        max_recorded_anchor_events: MAX_ANCHORED,
+        max_depth: limits.depth,
+        max_nodes: limits.values,
+        max_events: 2 * limits.values,
+        max_documents: limits.values,
+        max_recorded_anchor_events: limits.anchored,
     };
     // kubectl reads YAML 1.1, where 0777 is octal.
     let options = serde_saphyr::options! { budget: budget, legacy_octal_numbers: true, with_snippet: false };
     match serde_saphyr::from_multiple_with_options::<Spanned<Content>>(text, options) {
         Ok(documents) => Ok(documents.into_iter().map(|found| found.value.with_place(None, found.defined)).collect()),
-        Err(error) => Err(wrong(&error)),
+        Err(error) => Err(wrong(&error, limits)),
     }
 }
 
-fn wrong(error: &serde_saphyr::Error) -> Wrong {
+fn wrong(error: &serde_saphyr::Error, limits: Limits) -> Wrong {
     let (line, column) = error.location().map_or((1, 1), |place| (place.line(), place.column()));
     let message = if let serde_saphyr::Error::Budget { .. } = error {
-        format!("too much for a manifest: at most {MAX_DEPTH} levels and {MAX_NODES} values are read from one file")
+        let Limits { depth, values, .. } = limits;
+        format!("too much for one file: at most {depth} levels and {values} values are read")
     } else {
         let told = error.render_with_formatter(&UserMessageFormatter);
         // The place is said once, by whoever reports this.

@@ -7,16 +7,18 @@ const MOST_SIZE_BYTES: u64 = 1024;
 
 /// How the end of a body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// In parts, each with its size before it; the last one is empty.
     Chunked,
+    /// By its length, told before.
+    Length(u64),
     /// By the end of the connection.
     UntilClosed,
 }
 
 /// A body that is read while it comes.
 #[derive(Debug)]
-pub(super) struct Body<R> {
+pub struct Body<R> {
     connection: R,
     part: Part,
 }
@@ -25,6 +27,8 @@ pub(super) struct Body<R> {
 enum Part {
     /// The connection is the body.
     Whole,
+    /// So many bytes are left of the body.
+    LeftOfAll(u64),
     /// A size comes next.
     Size,
     /// So many bytes are left of this part; the end of a line comes after it.
@@ -34,9 +38,11 @@ enum Part {
 }
 
 impl<R: BufRead> Body<R> {
-    pub(super) fn new(connection: R, framing: Framing) -> Self {
+    /// The body that comes next on this connection.
+    pub fn new(connection: R, framing: Framing) -> Self {
         let part = match framing {
             Framing::Chunked => Part::Size,
+            Framing::Length(length) => Part::LeftOfAll(length),
             Framing::UntilClosed => Part::Whole,
         };
         Self { connection, part }
@@ -47,6 +53,12 @@ impl<R: BufRead> Body<R> {
         // What follows a semicolon is for others.
         let digits = line.split(';').next().unwrap_or_default().trim();
         u64::from_str_radix(digits, 16).map_err(|_| io::Error::other(format!("{digits:?} is not the size of a part")))
+    }
+
+    /// Reads at least one and at most so many bytes.
+    fn read_of(&mut self, left: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.connection.by_ref().take(left).read(buffer)?;
+        if count == 0 && !buffer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
     }
 
     fn read_line(&mut self) -> io::Result<String> {
@@ -61,7 +73,12 @@ impl<R: BufRead> Read for Body<R> {
         loop {
             match self.part {
                 Part::Whole => return self.connection.read(buffer),
-                Part::Ended => return Ok(0),
+                Part::Ended | Part::LeftOfAll(0) => return Ok(0),
+                Part::LeftOfAll(left) => {
+                    let count = self.read_of(left, buffer)?;
+                    self.part = Part::LeftOfAll(left - count as u64);
+                    return Ok(count);
+                }
                 Part::Size => {
                     let size = self.read_size()?;
                     self.part = if size == 0 { Part::Ended } else { Part::Left(size) };
@@ -71,10 +88,7 @@ impl<R: BufRead> Read for Body<R> {
                     self.part = Part::Size;
                 }
                 Part::Left(left) => {
-                    let count = self.connection.by_ref().take(left).read(buffer)?;
-                    if count == 0 && !buffer.is_empty() {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
+                    let count = self.read_of(left, buffer)?;
                     self.part = Part::Left(left - count as u64);
                     return Ok(count);
                 }
@@ -99,6 +113,8 @@ mod tests {
     fn a_body_in_parts_is_put_together() {
         let text = b"3\r\nabc\r\nA;name=value\r\n0123456789\r\n0\r\n\r\nrest";
         assert_eq!(read(text, Framing::Chunked), Ok(b"abc0123456789".to_vec()));
+        assert_eq!(read(b"abcd", Framing::Length(3)), Ok(b"abc".to_vec()));
+        assert_eq!(read(b"", Framing::Length(0)), Ok(vec![]));
         assert_eq!(read(b"3\r\nabc", Framing::UntilClosed), Ok(b"3\r\nabc".to_vec()));
     }
 
@@ -107,6 +123,7 @@ mod tests {
         for text in ["", "3", "3\r\n", "3\r\nab", "3\r\nabc", "3\r\nabc\r\n"] {
             assert_eq!(read(text.as_bytes(), Framing::Chunked), Err("unexpected end of file".to_owned()), "{text:?}");
         }
+        assert_eq!(read(b"ab", Framing::Length(3)), Err("unexpected end of file".to_owned()));
         assert_eq!(read(b"x\r\n", Framing::Chunked), Err("\"x\" is not the size of a part".to_owned()));
     }
 

@@ -1,0 +1,8 @@
+//! `pillion-wrap`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pillion_agent::wrapper()
+}
