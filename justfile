@@ -14,7 +14,7 @@ with_agent_image := '^((finish|agent).*)?$'
 default:
     @just --list --unsorted
 
-# Build or install outside programs: gates, bed, chart. A second when they are there.
+# Build or install outside programs: gates, bed, chart, fuzz, bench. A second when they are there.
 tools *GROUPS:
     cargo run --quiet --locked --package pillion-tools --bin tools -- {{ GROUPS }}
 
@@ -96,7 +96,7 @@ nightly:
     PILLION_ROLLOUT_PODS=10000 just e2e rollout_promises
     PILLION_CANARY_PODS=1000 just e2e canary_
 
-# Measure a published figure, arms interleaved: `just bench webhook`, `just bench rollout`. Give it a quiet machine; samples go to docs/figures.
-bench *ARGS: (tools "bed")
+# Measure a published figure, arms interleaved: `just bench webhook`, `rollout`, `recommender`. Give it a quiet machine; samples go to docs/figures.
+bench *ARGS: (tools "bed" + (if ARGS =~ "recommender" { " bench" } else { "" }))
     cargo build --release --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-bench --bin bench
     cargo run --release --quiet --locked --package pillion-bench --bin bench -- {{ ARGS }}

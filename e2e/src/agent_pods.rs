@@ -1,13 +1,11 @@
 //! Pods of an app with a real agent beside it, brought by an installation with all its fences.
 
 use std::fs;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams};
 use pillion_testbed::{Bed, Look, until};
 use serde_json::{Value, json};
 
@@ -44,7 +42,7 @@ impl Agents {
         let mut all = vec!["agent", "sidecarset", "-", "--name", app, "--config-name", app, "--image", AGENT];
         all.extend(["--pillion-namespace", NAMESPACE, "--selector", &selector]);
         all.extend(flags);
-        let manifests = pillion(&all, config)?;
+        let manifests = programs::pillion(&all, config)?;
         let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&manifests)?;
         for mut object in documents.into_iter().flatten() {
             // Images of the bed are nowhere to be pulled from.
@@ -55,19 +53,9 @@ impl Agents {
             }
             self.scene.apply_to_cluster(&object).await?;
         }
-        let mut tried = app_pod(app, app, &[]);
-        tried["metadata"]["namespace"] = self.scene.namespace.clone().into();
-        let tried: Pod = serde_json::from_value(tried)?;
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        until("pods to get the agent", PATIENCE, || async {
-            Ok(match self.scene.api::<Pod>().create(&dry, &tried).await {
-                Ok(pod) if json!(pod.spec).to_string().contains("\"pillion-agent\"") => Look::Done(()),
-                Ok(pod) => Look::NotYet(json!(pod.metadata.annotations).to_string()),
-                Err(error) => Look::NotYet(error.to_string()),
-            })
-        })
-        .await?;
-        Ok(())
+        self.scene
+            .until_made(app_pod(app, app, &[]), "to get the agent", |spec| spec.contains("\"pillion-agent\""))
+            .await
     }
 
     /// The pods of an app that are not being deleted.
@@ -132,18 +120,4 @@ pub fn app_deployment(app: &str, replicas: u32, arguments: &[&str]) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app}, "spec": {
         "replicas": replicas, "selector": {"matchLabels": {"app": app}},
         "template": {"metadata": template["metadata"], "spec": template["spec"]}}})
-}
-
-/// Runs `pillion` with a text as its standard input; returns what it printed.
-pub fn pillion(arguments: &[&str], input: &str) -> Result<String> {
-    let mut child = Command::new(programs::path("pillion")?)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    child.stdin.take().context("its standard input")?.write_all(input.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "pillion {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
 }

@@ -61,20 +61,12 @@ pub async fn install(bed: &Bed) -> Result<Client> {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     said(helm(bed.cluster(), "install", &values, &["--create-namespace"])?)?;
     apply(&client, "e2e", &game_server_crd()).await?;
-    for path in [
+    let paths = [
         "/apis/apps.kruise.io/v1alpha1/sidecarsets",
         "/apis/pillion.dev/v1alpha1/hotupdates",
         "/apis/game.kruise.io/v1alpha1/gameservers",
-    ] {
-        until(&format!("{path} to be served"), PATIENCE, || async {
-            let request = http::Request::get(path).body(Vec::new()).unwrap_or_default();
-            Ok(match client.request_text(request).await {
-                Ok(_) => Look::Done(()),
-                Err(error) => Look::NotYet(error.to_string()),
-            })
-        })
-        .await?;
-    }
+    ];
+    Manager::until_served(&client, &paths).await?;
     Ok(client)
 }
 
@@ -92,7 +84,7 @@ pub async fn controller(cluster: &Cluster) -> Result<Manager> {
 }
 
 /// A kubeconfig with a token of an account of our namespace.
-async fn kubeconfig_of(cluster: &Cluster, account: &str) -> Result<PathBuf> {
+pub async fn kubeconfig_of(cluster: &Cluster, account: &str) -> Result<PathBuf> {
     let token = chart::token_of(cluster, NAMESPACE, account, None).await?;
     let mut kubeconfig: Value = serde_json::from_slice(&fs::read(cluster.kubeconfig())?)?;
     kubeconfig["users"][0]["user"] = json!({"token": token});

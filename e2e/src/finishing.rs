@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::api::PostParams;
-use pillion_testbed::{Bed, Look};
+use pillion_testbed::Bed;
 use serde_json::{Value, json};
 
 use crate::manager::Manager;
@@ -42,22 +42,8 @@ impl Finishing {
             "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
         scene.apply_to_cluster(&restricted).await?;
         let finishing = Self { scene, mode, _manager: manager };
-        let tried: Pod = serde_json::from_value(finishing.pod(
-            "tried",
-            "Never",
-            &[container("app", &[])],
-            &[container("side", &[])],
-        ))?;
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        let api = finishing.scene.api::<Pod>();
-        pillion_testbed::until("pods to be rewritten", std::time::Duration::from_mins(1), || async {
-            Ok(match api.create(&dry, &tried).await {
-                Ok(pod) if pod.spec.as_ref().is_some_and(|spec| spec.init_containers.is_some()) => Look::Done(()),
-                Ok(_) => Look::NotYet("it is as it was".to_owned()),
-                Err(error) => Look::NotYet(error.to_string()),
-            })
-        })
-        .await?;
+        let tried = finishing.pod("tried", "Never", &[container("app", &[])], &[container("side", &[])]);
+        finishing.scene.until_made(tried, "to be rewritten", |spec| spec.contains("\"initContainers\"")).await?;
         Ok(finishing)
     }
 

@@ -6,6 +6,7 @@
 //! - [`agent_pods`]: pods of an app with a real agent beside it.
 //! - [`file_server`]: a place from which files are fetched.
 //! - [`finishing`]: pods that must end by themselves, and how their containers did.
+//! - [`sizing`]: right-sizing, with the rights of the chart.
 //! - [`rollouts`]: a set and pods to roll it out over.
 //! - [`agents`]: agents in pods, without the agent.
 //! - [`Balancer`]: one address before several of them.
@@ -32,6 +33,7 @@ pub mod pods;
 pub mod programs;
 pub mod rollouts;
 mod scene;
+pub mod sizing;
 mod tls;
 mod webhook;
 

@@ -39,9 +39,15 @@ impl Manager {
         {
             apply(client, "e2e", &crd).await?;
         }
-        for path in ["/apis/apps.kruise.io/v1alpha1/sidecarsets", "/apis/pillion.dev/v1alpha1/injectionledgers"] {
+        let paths = ["/apis/apps.kruise.io/v1alpha1/sidecarsets", "/apis/pillion.dev/v1alpha1/injectionledgers"];
+        Self::until_served(client, &paths).await
+    }
+
+    /// Waits until the API server answers these paths.
+    pub async fn until_served(client: &Client, paths: &[&str]) -> Result<()> {
+        for path in paths {
             until(&format!("{path} to be served"), PATIENCE, || async {
-                let request = http::Request::get(path).body(Vec::new());
+                let request = http::Request::get(*path).body(Vec::new());
                 let answer = client.request_text(request.map_err(|error| pillion_testbed::Error::Lacking {
                     what: error.to_string(),
                     way_out: "mend the test",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::Api;
+use kube::api::{Api, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
 use pillion_testbed::{Cluster, Look, apply, until};
@@ -102,6 +102,21 @@ impl Scene {
             Look::NotYet(format!("its status is {}", json!(pod.status)))
         })
         .await
+    }
+
+    /// Waits until a pod that is only tried comes back with a spec, as JSON, that is as it should be.
+    pub async fn until_made(&self, pod: Value, what: &str, is_made: impl Fn(&str) -> bool) -> Result<()> {
+        let pod: Pod = serde_json::from_value(pod)?;
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let waited_for = format!("pods {what}");
+        let waited = until(&waited_for, PATIENCE, || async {
+            Ok(match self.api::<Pod>().create(&dry, &pod).await.map(|pod| json!(pod.spec).to_string()) {
+                Ok(spec) if is_made(&spec) => Look::Done(()),
+                Ok(spec) => Look::NotYet(spec),
+                Err(error) => Look::NotYet(error.to_string()),
+            })
+        });
+        Ok(waited.await?)
     }
 
     /// Applies a pod and waits until it is Ready.

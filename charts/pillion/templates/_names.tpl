@@ -2,9 +2,9 @@
 Names do not follow the release: one installation is all a cluster can have.
 */}}
 
-{{/* The service account that calls itself by a role: "webhook", "controller" or "agent-controller". */}}
+{{/* The service account that calls itself by a role: "webhook", "controller", "agent-controller" or "rightsizer". */}}
 {{- define "pillion.account" -}}
-{{- if eq .layout "OnePod" -}}pillion-manager{{- else -}}pillion-{{ .role }}{{- end -}}
+{{- if and (eq .layout "OnePod") (ne .role "rightsizer") -}}pillion-manager{{- else -}}pillion-{{ .role }}{{- end -}}
 {{- end -}}
 
 {{/* The name by which the API server knows that account. */}}
@@ -15,6 +15,14 @@ system:serviceaccount:{{ .namespace }}:{{ include "pillion.account" . }}
 {{/* Whether agents in pods are looked after: "true", or nothing. */}}
 {{- define "pillion.agents" -}}
 {{- if index .Values.featureGates "InPodAgent" -}}true{{- end -}}
+{{- end -}}
+
+{{/* Whether a definition that others bring, too, is ours to install: "true", or nothing. One that is there and not ours is used as it is. */}}
+{{- define "pillion.defines" -}}
+{{- $root := index . 0 -}}
+{{- $present := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" (index . 1) | default dict -}}
+{{- $foreign := and $present (ne (dig "metadata" "labels" "app.kubernetes.io/part-of" "" $present) "pillion") -}}
+{{- if and $root.Values.rightsizing.enabled (not $foreign) -}}true{{- end -}}
 {{- end -}}
 
 {{/* Labels of every object. */}}
@@ -34,6 +42,9 @@ app.kubernetes.io/component: {{ . }}
 
 {{/* Which Deployments there are: their names after "pillion-", each with its roles. */}}
 {{- define "pillion.deployments" -}}
+{{- if .Values.rightsizing.enabled -}}
+rightsizer: [rightsizer]
+{{ end -}}
 {{- if eq .Values.layout "OnePod" -}}
 manager: [webhook, controller{{ if include "pillion.agents" . }}, agent-controller{{ end }}]
 {{- else -}}

@@ -41,4 +41,4 @@ pub use storage::{MarkerPolicy, Storage, Target};
 pub use url::Url;
 pub use variables::Variables;
 pub use version::{NoVersion, Version};
-pub use wanted::{Outcome, OutcomeState, Wanted, is_version};
+pub use wanted::{Outcome, OutcomeState, Wanted, is_digest, is_version};

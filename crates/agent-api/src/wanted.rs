@@ -37,7 +37,7 @@ impl Wanted {
     pub fn check(mut self) -> Result<Self, String> {
         self.version.parse::<Version>().map_err(|error| error.to_string())?;
         if let Some(digest) = &mut self.sha256 {
-            if digest.len() != DIGITS_OF_A_DIGEST || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            if !is_digest(digest) {
                 return Err("sha256 is no digest: write the 64 digits that sha256sum prints".to_owned());
             }
             digest.make_ascii_lowercase();
@@ -70,6 +70,11 @@ pub enum OutcomeState {
     Done,
     /// It could not be made; the app has what it had before.
     Failed,
+}
+
+/// Whether a text has the shape of a sha256 digest, in either case.
+pub fn is_digest(text: &str) -> bool {
+    text.len() == DIGITS_OF_A_DIGEST && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Whether a text is a [`Version`].

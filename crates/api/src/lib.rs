@@ -9,6 +9,7 @@
 //! - [`names`]: the objects of an installation.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
+//! - [`VerticalPodAutoscaler`], [`VerticalPodAutoscalerCheckpoint`]: how pods of a workload are sized, as upstream has it.
 //! - [`InjectionLedger`]: what a canary is counted by; [`HotUpdate`]: which version of a file pods of a workload are to have.
 //!
 //! Defaults are applied here and never stored, so that upgrading changes no object. The crate knows nothing of pods, files
@@ -43,6 +44,7 @@ mod selector;
 mod sidecar_set;
 mod status;
 mod update;
+mod vertical_pod_autoscaler;
 
 pub use advice::advice;
 pub use clash::{Clash, clashes};
@@ -73,4 +75,11 @@ pub use status::{
 };
 pub use update::{
     HealthGate as StoredHealthGate, OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm,
+};
+pub use vertical_pod_autoscaler::{
+    AutoscalerCondition, ContainerResourcePolicy, CpuBoost, EvictionRequirement, HistogramCheckpoint,
+    PodResourcePolicy, PodUpdatePolicy, RecommendedContainerResources, RecommendedPodResources, RecommenderSelector,
+    ResourceList, StartupBoost, TargetReference, VerticalPodAutoscaler, VerticalPodAutoscalerCheckpoint,
+    VerticalPodAutoscalerCheckpointSpec, VerticalPodAutoscalerCheckpointStatus, VerticalPodAutoscalerSpec,
+    VerticalPodAutoscalerStatus, vertical_pod_autoscaler_checkpoint_crd, vertical_pod_autoscaler_crd,
 };

@@ -114,6 +114,32 @@ impl BenchCluster {
         self.spawn(&beside("pillion-manager")?, "manager", &arguments)
     }
 
+    /// Starts the manager's role that recommends, and says where it tells of itself.
+    pub(crate) fn start_rightsizer(&mut self, more: &[String]) -> Result<(u32, SocketAddr)> {
+        let kubeconfig = self.bed.cluster().kubeconfig().display().to_string();
+        self.start_program(&beside("pillion-manager")?, "rightsizer", |address| {
+            let mut arguments = vec![
+                "rightsizer".to_owned(),
+                format!("--namespace={APART}"),
+                format!("--admin-address={address}"),
+                format!("--kubeconfig={kubeconfig}"),
+            ];
+            arguments.extend_from_slice(more);
+            arguments
+        })
+    }
+
+    /// Starts a program that tells of itself at an address, with arguments made for it.
+    pub(crate) fn start_program(
+        &mut self,
+        program: &Path,
+        name: &str,
+        arguments: impl FnOnce(SocketAddr) -> Vec<String>,
+    ) -> Result<(u32, SocketAddr)> {
+        let address = free_port(Ipv4Addr::LOCALHOST)?;
+        Ok((self.spawn(program, name, &arguments(address))?, address))
+    }
+
     /// Starts a webhook that decides nothing, for the pods of an arm.
     pub(crate) async fn start_hook(&mut self, arm: &str, patch: Option<&Value>) -> Result<u32> {
         let address = free_port(self.bed.cluster().host())?;

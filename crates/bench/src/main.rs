@@ -8,6 +8,7 @@ use clap::Parser;
 mod cluster;
 mod cost;
 mod hook;
+mod recommender;
 mod rollout;
 mod samples;
 mod webhook;
@@ -20,6 +21,10 @@ enum Verb {
     Webhook(webhook::Arguments),
     /// What a rollout costs: its rate, how soon the next pod follows, and memory.
     Rollout(rollout::Arguments),
+    /// What a pass of a recommender costs: upstream's, and ours.
+    Recommender(recommender::Arguments),
+    /// A pass over a large cluster that is not there.
+    Learn(recommender::synthetic::Arguments),
     /// A webhook that does nothing, or gives a constant patch: the arms beside ours.
     #[command(hide = true)]
     Hook(hook::Arguments),
@@ -30,6 +35,8 @@ async fn main() -> ExitCode {
     let done = match Verb::parse() {
         Verb::Webhook(arguments) => webhook::run(&arguments).await,
         Verb::Rollout(arguments) => rollout::run(&arguments).await,
+        Verb::Recommender(arguments) => recommender::run(&arguments).await,
+        Verb::Learn(arguments) => recommender::synthetic::run(&arguments),
         Verb::Hook(arguments) => hook::run(&arguments).await,
     };
     match done {

@@ -65,6 +65,7 @@ impl Facts {
             own_namespace,
             finish: self.finishing(),
             hot_updates: None,
+            sizer: None,
         }
     }
 }

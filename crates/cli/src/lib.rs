@@ -9,6 +9,7 @@
 //! - `diff`: what applying sets would do to the pods of a cluster.
 //! - `rollout`: how a change reaches the pods that run, and the hand on it.
 //! - `convert`: manifests with `sidecar: true` as Kubernetes takes them.
+//! - `size`: what containers ask for against what they use, and why they are sized as they are.
 //! - `check`: whether the installation is well.
 //! - `agent`: configurations of the in-pod agent, and what it takes to run one.
 //! - `off`, `on`: stop and start injection.
@@ -30,6 +31,7 @@ mod check;
 mod convert;
 mod diagnostic;
 mod diff;
+mod drawing;
 mod expr;
 mod installation;
 mod layout;
@@ -41,6 +43,7 @@ mod preview;
 mod render;
 mod rollout;
 mod sidecar_sets;
+mod size;
 mod switch;
 mod test;
 mod why;
@@ -79,6 +82,9 @@ enum Verb {
     Agent(agent::Verb),
     /// Check the installation in a cluster: certificates, registration, reachability, versions.
     Check(check::Arguments),
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(about = "Compare what sidecars ask for with what they use; explain and take back sizes")]
+    Size(size::Verb),
     /// Stop injection at once, also while nothing of the product runs.
     Off(switch::Arguments),
     /// Start injection again.
@@ -132,6 +138,7 @@ pub fn main() -> ExitCode {
         Verb::Convert(arguments) => convert::run(&arguments, &mut streams),
         Verb::Agent(verb) => agent::run(&verb, &mut streams),
         Verb::Check(arguments) => check::run(&arguments, &mut streams),
+        Verb::Size(verb) => size::run(&verb, &mut streams),
         Verb::Off(arguments) => switch::off(&arguments, &mut streams),
         Verb::On(arguments) => switch::on(&arguments, &mut streams),
     };

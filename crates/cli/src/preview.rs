@@ -6,9 +6,10 @@
 
 use pillion_api::{Meaning, RevisionReference};
 use pillion_inject::{
-    Candidate, Decision, Filled, LimitRange, Mismatch, Namespace, Origin, Outcome, PodHead, Unreadable, Verdict,
-    WorkloadPod, fill_in, inject, mismatch,
+    Candidate, Decision, Filled, LimitRange, Mismatch, Namespace, Origin, Outcome, PodHead, Verdict, WorkloadPod,
+    fill_in, inject, mismatch,
 };
+use pillion_pod::Unreadable;
 use serde_json::Value;
 
 mod branch;

@@ -18,7 +18,7 @@ fn called(kubeconfig: Option<&str>, arguments: &[&str]) -> (i32, String) {
     (output.status.code().expect("it ends by itself"), String::from_utf8(output.stderr).expect("it prints UTF-8"))
 }
 
-const VERBS: [&[&str]; 14] = [
+const VERBS: [&[&str]; 17] = [
     &["check"],
     &["why", "pod/web"],
     &["diff", "-f", "tests/render/sets"],
@@ -33,6 +33,9 @@ const VERBS: [&[&str]; 14] = [
     &["rollout", "resume", "scs/mesh"],
     &["rollout", "promote", "scs/mesh", "--to", "50%"],
     &["rollout", "undo", "scs/mesh", "--to", "2", "--dry-run"],
+    &["size", "report"],
+    &["size", "explain", "vpa/web"],
+    &["size", "revert", "deploy/web"],
 ];
 
 #[test]
@@ -72,6 +75,10 @@ fn wrong_usage_is_told_before_a_cluster_is_asked() {
         (&["why", "pod/web", "-l", "app=web"], "cannot be used with"),
         (&["why", "pod/web", "-A"], "cannot be used with"),
         (&["diff"], "--filename <PATH>..."),
+        (&["size", "report", "-n", "shop", "-A"], "cannot be used with"),
+        (&["size", "report", "--by", "pod"], "invalid value 'pod'"),
+        (&["size", "explain", "deploy/web"], "\"deploy\" is no VerticalPodAutoscaler"),
+        (&["size", "revert", "pod/web"], "a pod has no template to go back to: name its workload, such as deploy/web"),
         (&["rollout", "status"], "<SET>"),
         (&["rollout", "status", "deploy/web"], "\"deploy\" is no SidecarSet: write scs/name, or the name alone"),
         (&["rollout", "status", "scs/mesh", "-o", "yaml"], "invalid value 'yaml'"),

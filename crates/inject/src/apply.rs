@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::evaluate::{Addition, Additions, AppMount, service_account};
 use crate::marks;
-use crate::patch::{Editor, Step};
 use crate::pod::Pod;
+use pillion_pod::{Editor, Step};
 
 const LABELS: &[Step<'_>] = &[Step::Key("metadata"), Step::Key("labels")];
 const ANNOTATIONS: &[Step<'_>] = &[Step::Key("metadata"), Step::Key("annotations")];

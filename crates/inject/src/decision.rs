@@ -4,7 +4,7 @@ use pillion_api::Reason;
 use pillion_expr::{Field, Input, Mode, Outcome as Computed, Program, Quantity};
 use serde_json::Value;
 
-use crate::patch::Operation;
+use pillion_pod::Operation;
 
 /// What happens to a pod.
 #[derive(Clone, Debug)]

@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 
 use crate::decision::{Ending, Refusal, Warning};
 use crate::evaluate::sidecars;
-use crate::patch::{Editor, Step};
 use crate::pod::Pod;
 use marks::Marked;
 pub use marks::mentions_variable;
+use pillion_pod::{Editor, Step};
 pub use wrap::is_wrapped_sidecar;
 pub(crate) use wrap::unwrap;
 

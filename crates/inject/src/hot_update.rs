@@ -8,14 +8,10 @@ use std::collections::BTreeMap;
 use pillion_agent_api::Wanted;
 use pillion_agent_api::names::{ACCOUNT_PREFIX, WANTED};
 use pillion_api::{HotUpdateSpec, Template};
-use serde_json::{Value, json};
+use pillion_pod::{Editor, Step};
+use serde_json::json;
 
-use crate::patch::{Editor, Step};
-
-/// Label of the pods of a Deployment, which ends the name of their `ReplicaSet`.
-const TEMPLATE_HASH: &str = "pod-template-hash";
-/// Label of the pods of a `GameServerSet`, which are owned by a workload that it makes.
-const GAME_SERVER_SET: &str = "game.kruise.io/owner-gss";
+use crate::workload::{Origins, Workload};
 
 /// What was asked for workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,25 +29,6 @@ struct Asked {
 struct Age {
     created: i64,
     name: String,
-}
-
-/// A workload, of whichever version of its group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Workload {
-    group: String,
-    kind: String,
-    name: String,
-}
-
-/// What is read of a pod to find its workload.
-#[derive(Clone, Copy, Debug)]
-pub struct Origins<'a> {
-    /// `apiVersion`, kind and name of its controlling owner.
-    pub owner: Option<(&'a str, &'a str, &'a str)>,
-    /// Its label `pod-template-hash`.
-    pub template_hash: Option<&'a str>,
-    /// Its label `game.kruise.io/owner-gss`.
-    pub game_server_set: Option<&'a str>,
 }
 
 impl HotUpdates {
@@ -76,49 +53,6 @@ impl HotUpdates {
         let asked = |workload| Asked { namespace: namespace.to_owned(), workload };
         let found = origins.workloads().into_iter().find_map(|workload| self.0.get(&asked(workload)));
         found.map(|(_, wanted)| wanted.as_str())
-    }
-}
-
-impl Workload {
-    /// The workload of a record.
-    pub fn of_record(spec: &HotUpdateSpec) -> Self {
-        Self::new(spec.workload.group(), &spec.workload.kind, &spec.workload.name)
-    }
-
-    fn new(group: &str, kind: &str, name: &str) -> Self {
-        Self { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
-    }
-}
-
-impl<'a> Origins<'a> {
-    /// What a pod says of itself.
-    pub fn of_pod(pod: &'a Value) -> Self {
-        let metadata = &pod["metadata"];
-        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let owner = owners.into_iter().find(|owner| owner["controller"] == true);
-        let owner = owner
-            .and_then(|owner| Some((owner["apiVersion"].as_str()?, owner["kind"].as_str()?, owner["name"].as_str()?)));
-        let label = |key: &str| metadata["labels"][key].as_str();
-        Self { owner, template_hash: label(TEMPLATE_HASH), game_server_set: label(GAME_SERVER_SET) }
-    }
-
-    /// The same, from its labels and its controlling owner.
-    pub fn new(owner: Option<(&'a str, &'a str, &'a str)>, label: impl Fn(&str) -> Option<&'a str>) -> Self {
-        Self { owner, template_hash: label(TEMPLATE_HASH), game_server_set: label(GAME_SERVER_SET) }
-    }
-
-    /// The workloads a pod belongs to, the nearest first.
-    pub fn workloads(self) -> Vec<Workload> {
-        let mut found = Vec::new();
-        if let Some((api_version, kind, name)) = self.owner {
-            let group = api_version.split_once('/').map_or("", |(group, _)| group);
-            found.push(Workload::new(group, kind, name));
-            let hash = self.template_hash.filter(|_| (group, kind) == ("apps", "ReplicaSet"));
-            let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-            found.extend(deployment.map(|name| Workload::new("apps", "Deployment", name)));
-        }
-        found.extend(self.game_server_set.map(|name| Workload::new("game.kruise.io", "GameServerSet", name)));
-        found
     }
 }
 

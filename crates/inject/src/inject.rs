@@ -10,13 +10,15 @@ use crate::claims::Claims;
 use crate::decision::{Decision, Ending, Outcome, Refusal, Verdict, Warning};
 use crate::evaluate::{Additions, Question, sidecars};
 use crate::finish::{Failed, Finishing, Present, Source, asks, finish};
-use crate::hot_update::{self, HotUpdates, Origins, agent_config};
+use crate::hot_update::{self, HotUpdates, agent_config};
 use crate::marks;
 use crate::namespace::Namespace;
-use crate::patch::Editor;
-use crate::pod::{Pod, Unreadable};
+use crate::pod::Pod;
 use crate::record::Record;
 use crate::security::Security;
+use crate::workload::Origins;
+use pillion_pod::Editor;
+use pillion_pod::Unreadable;
 
 /// A set that matches a pod, and the revision of it the pod is to get.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,30 @@ pub struct Installation<'a> {
     pub finish: Option<Finishing<'a>>,
     /// Which versions of files were asked for workloads; `None` where agents are switched off.
     pub hot_updates: Option<&'a HotUpdates>,
+    /// Who sizes this pod after us; `None` where nobody does.
+    pub sizer: Option<Sizer<'a>>,
+}
+
+/// An autoscaler that gives containers their sizes, those of sets too. It is only named in the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizer<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The containers it has a size for.
+    pub containers: &'a BTreeSet<String>,
+    /// Whether native sidecars are sized as well.
+    pub native: bool,
+}
+
+impl Sizer<'_> {
+    /// The containers that it sizes of those that are meant, each with its name.
+    fn sized(self, pod: &Value, is_meant: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let list = |list: &str| pod["spec"][list].as_array().into_iter().flatten();
+        let native = list("initContainers").filter(|it| self.native && it["restartPolicy"] == "Always");
+        let names = list("containers").chain(native).filter_map(|container| container["name"].as_str());
+        let names = names.filter(|name| self.containers.contains(*name) && is_meant(name));
+        names.map(|name| (name.to_owned(), self.name.to_owned())).collect()
+    }
 }
 
 /// Decides what becomes of a pod.
@@ -143,7 +169,7 @@ pub fn inject<'a>(
                 if let Some(wanted) = review.wanted(namespace, installation.hot_updates) {
                     hot_update::ask(&mut editor, wanted);
                 }
-                review.write_marks(&mut editor, &decision);
+                review.write_marks(&mut editor, &decision, installation.sizer);
                 let (changed, patch) = editor.finish();
                 if !patch.is_empty() {
                     decision.pod = Some(changed);
@@ -372,7 +398,7 @@ impl<'a, 'p> Review<'a, 'p> {
     }
 
     /// Says on the pod what was decided, and what is ours.
-    fn write_marks(self, editor: &mut Editor, decision: &Decision<'a>) {
+    fn write_marks(self, editor: &mut Editor, decision: &Decision<'a>, sizer: Option<Sizer<'_>>) {
         let Decision { verdicts, endings, .. } = decision;
         let annotations = &self.pod.annotations;
         // A record is believed only beside something we did.
@@ -380,9 +406,8 @@ impl<'a, 'p> Review<'a, 'p> {
         let has_ours = !ours.is_empty() || !self.kept.is_empty();
         let earlier = annotations.get(marks::DECISION).and_then(|text| Record::parse(text));
         let ends_the_same = |earlier: &Record| !endings.is_empty() && !earlier.finish.is_empty();
-        let earlier = earlier.filter(|earlier| has_ours || ends_the_same(earlier));
+        let believed = earlier.filter(|earlier| has_ours || ends_the_same(earlier));
         let is_recorded = !endings.is_empty() || verdicts.iter().any(|verdict| verdict.outcome != Outcome::Observed);
-        let record = is_recorded.then(|| Record::of(verdicts, endings, earlier.as_ref()).render());
         let mut sets: BTreeSet<String> = present(verdicts).map(|verdict| verdict.set.to_owned()).collect();
         if !ours.is_empty() {
             sets.extend(self.applied_before.iter().cloned());
@@ -391,9 +416,14 @@ impl<'a, 'p> Review<'a, 'p> {
         let earlier = earlier.and_then(|text| PodRevisions::parse(text)).unwrap_or_default();
         let revisions = revisions(verdicts, &sets, earlier).render();
         let templates = self.kept.values().flat_map(|template| sidecars(template));
-        let kept = templates.map(|sidecar| sidecar.name.as_str()).collect();
+        let kept: BTreeSet<&str> = templates.map(|sidecar| sidecar.name.as_str()).collect();
         let additions = self.additions.iter().flat_map(|it| it.init_containers.iter().chain(&it.containers));
-        let added = additions.map(|addition| addition.name).collect();
+        let added: BTreeSet<&str> = additions.map(|addition| addition.name).collect();
+        let record = is_recorded.then(|| {
+            let of_sets = |name: &str| added.contains(name) || kept.contains(name);
+            let sized = sizer.map(|sizer| sizer.sized(editor.pod(), of_sets)).unwrap_or_default();
+            Record::of(verdicts, endings, believed.as_ref()).with_sized(sized, believed.as_ref()).render()
+        });
         mark(editor, Marks { added, sets, kept, ours, record, revisions });
     }
 }

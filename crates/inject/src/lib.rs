@@ -10,7 +10,6 @@
 //! - [`pod_security`]: which Pod Security level a pod, or an addition to it, has.
 //! - [`pod_of`], [`fill_in`]: the pod a workload would create, and what the API server does to it before it asks us;
 //!   [`uninjected`]: what a pod was before, as far as it tells.
-//! - [`effective_requests`], [`qos_class`]: what a pod asks of a node, before and after.
 //!
 //! The webhook, the controller and the command line call these functions on the same bytes. A pod is JSON, edited only
 //! where something of ours goes; fields nobody here knows stay as they are. Reviewing a pod twice changes nothing the
@@ -29,9 +28,7 @@ mod inject;
 pub mod marks;
 mod matching;
 mod namespace;
-mod patch;
 mod pod;
-mod pod_resources;
 pub mod pod_security;
 mod record;
 mod security;
@@ -42,18 +39,18 @@ mod size;
 mod templates;
 mod uninjected;
 mod volume;
+mod workload;
 
 pub use decision::{Decision, Ending, Outcome, Refusal, Size, Verdict, Warning};
 pub use finish::{Agent, Finishing, is_wrapped_sidecar, mentions_variable};
 pub use impact::{Cause, Counts, Edit, Effect, Example, Impact, Subject};
-pub use inject::{Candidate, Choice, Installation, inject};
+pub use inject::{Candidate, Choice, Installation, Sizer, inject};
 pub use matching::{Mismatch, asked_for, mismatch};
 pub use namespace::Namespace;
-pub use patch::Operation;
-pub use pod::{PodHead, Unreadable};
-pub use pod_resources::{QosClass, effective_requests, qos_class};
+pub use pod::PodHead;
 pub use record::{Entry, MAX_RECORD, Record};
 pub use server_defaults::{Filled, FilledBy, LimitRange, fill_in};
 pub use set_index::{SetIndex, selects_namespace};
 pub use templates::{Origin, WorkloadPod, pod_of};
 pub use uninjected::uninjected;
+pub use workload::{Origins, Workload};

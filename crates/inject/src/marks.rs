@@ -44,6 +44,15 @@ pub(crate) fn ours<'a>(pod: &Pod<'a>) -> Vec<&'a str> {
     injected.filter(|name| listed.contains(*name)).collect()
 }
 
+/// The same of a pod that was not read yet: what it has of sets from an earlier review.
+pub fn injected(pod: &Value) -> BTreeSet<String> {
+    let listed = names(pod["metadata"]["annotations"][CONTAINERS].as_str());
+    let lists = ["initContainers", "containers"].map(|list| pod["spec"][list].as_array());
+    let containers = lists.into_iter().flatten().flatten().filter_map(Value::as_object);
+    let injected = containers.filter(|container| is_injected(container)).filter_map(|it| text(it, "name"));
+    injected.filter(|name| listed.contains(*name)).map(str::to_owned).collect()
+}
+
 /// Whether a container carries the variable that says a `SidecarSet` put it there.
 pub(crate) fn is_injected(container: &Map<String, Value>) -> bool {
     items(container, "env")

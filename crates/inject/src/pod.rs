@@ -9,6 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use pillion_api::{PodRevisions, REVISIONS};
+use pillion_pod::{Unreadable, list, object};
 
 use crate::marks;
 use crate::record::Record;
@@ -145,11 +146,6 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
     }
 }
 
-/// Something in an object that is not as Kubernetes has it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unreadable(pub(crate) String);
-
 /// A pod that has the form of one.
 pub(crate) struct Pod<'a> {
     pub(crate) json: &'a Value,
@@ -231,22 +227,6 @@ fn containers<'a>(spec: &'a Map<String, Value>, field: &str) -> Result<Vec<Conta
         Ok(Container { name, json, is_injected: marks::is_injected(json) })
     };
     items.iter().enumerate().map(read).collect()
-}
-
-pub(crate) fn object<'a>(value: Option<&'a Value>, path: &str) -> Result<Option<&'a Map<String, Value>>, Unreadable> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(fields)) => Ok(Some(fields)),
-        Some(_) => Err(Unreadable(format!("{path} is no object"))),
-    }
-}
-
-pub(crate) fn list<'a>(value: Option<&'a Value>, path: &str) -> Result<&'a [Value], Unreadable> {
-    match value {
-        None | Some(Value::Null) => Ok(&[]),
-        Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(Unreadable(format!("{path} is no list"))),
-    }
 }
 
 fn named<'a>(item: &'a Value, path: &str, at: usize) -> Result<(&'a str, &'a Map<String, Value>), Unreadable> {

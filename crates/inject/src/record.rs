@@ -4,10 +4,11 @@
 //! {"v":1,"sets":{"mesh":{"code":"PL201","sizes":{"proxy":{"limits.cpu":["600m","300m"]}}},"logs":{"code":"PL204"}}}
 //! ```
 //!
-//! Where sidecars end with the other containers, it says how: `"finish":{"proxy":["PL214"]}`.
+//! Where sidecars end with the other containers, it says how: `"finish":{"proxy":["PL214"]}`. Where an autoscaler gives a
+//! sidecar its size, it says which: `"sizedBy":{"proxy":"web"}`.
 //!
 //! A size is what the targets came to, and what the sidecar got. A record that would be too long loses first sizes, words
-//! and warnings (`"cut":1`), then reservations, how sidecars end, and the last sets (`"cut":2`).
+//! and warnings (`"cut":1`), then reservations, how sidecars end, who sizes them, and the last sets (`"cut":2`).
 
 use std::collections::BTreeMap;
 
@@ -34,6 +35,9 @@ pub struct Record {
     /// How each sidecar is ended, by its name: the reason code, then codes of what there is to know besides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub finish: BTreeMap<String, Vec<String>>,
+    /// Containers of sets that an autoscaler sizes, each with its name.
+    #[serde(default, rename = "sizedBy", skip_serializing_if = "BTreeMap::is_empty")]
+    pub sized_by: BTreeMap<String, String>,
     /// How much is missing: 0 nothing; 1 sizes, words and warnings; 2 reservations, endings and sets as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u8,
@@ -93,7 +97,16 @@ impl Record {
             (ending.container.clone(), codes.collect())
         });
         let cut = earlier.map_or(0, |earlier| earlier.cut);
-        Self { v: VERSION, sets: sets.collect(), finish: finish.collect(), cut }
+        Self { v: VERSION, sets: sets.collect(), finish: finish.collect(), sized_by: BTreeMap::new(), cut }
+    }
+
+    /// Says who sizes containers. What was said of one when it came stays.
+    pub(crate) fn with_sized(mut self, sized_by: BTreeMap<String, String>, earlier: Option<&Self>) -> Self {
+        self.sized_by = sized_by;
+        if let Some(earlier) = earlier {
+            self.sized_by.extend(earlier.sized_by.clone());
+        }
+        self
     }
 
     /// What was said of a set the last time, if the same came of it.
@@ -123,6 +136,7 @@ impl Record {
         }
         self.cut = 2;
         self.finish.clear();
+        self.sized_by.clear();
         for entry in self.sets.values_mut() {
             entry.reservation = None;
         }

@@ -10,7 +10,8 @@ use std::fmt;
 use pillion_api::FieldPath;
 use serde_json::{Map, Value, json};
 
-use crate::pod::{Unreadable, list, object, text};
+use crate::pod::text;
+use pillion_pod::{Unreadable, list, object};
 
 const DEFAULT_ACCOUNT: &str = "default";
 const CONTAINER_LISTS: [&str; 2] = ["containers", "initContainers"];

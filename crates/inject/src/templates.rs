@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::pod::{Unreadable, list, object, text};
+use crate::pod::text;
+use pillion_pod::{Unreadable, list, object};
 
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 const JOB_NAME_BEFORE: &str = "job-name";

@@ -2,12 +2,15 @@
 //!
 //! - [`Request`] and [`Response`]: what comes in and goes out.
 //! - [`pods::begin`]: what becomes of a pod; where a ledger must be asked first, [`Ask`] and [`Reservation`].
+//! - [`Autoscalers`], [`Rightsizing`]: which autoscaler sizes a pod.
 //! - [`sets::review`]: what is to be said about a set.
 
 pub mod pods;
 mod reservation;
 mod review;
 pub mod sets;
+mod sizing;
 
 pub use reservation::{Ask, Reservation};
 pub use review::{Request, Response, Unreadable};
+pub use sizing::{Autoscalers, Rightsizing};

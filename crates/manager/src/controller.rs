@@ -30,7 +30,7 @@ use tracing::info;
 
 use crate::events::{EventMetrics, Events};
 use crate::finish::Finish;
-use crate::gates::POD_WEBHOOK;
+use crate::gates::{NATIVE_SIDECAR, POD_WEBHOOK};
 use crate::names;
 use crate::settings::Settings;
 use crate::switch::Switch;
@@ -83,6 +83,8 @@ struct Context {
     reviews_pods: bool,
     /// How sidecars are ended.
     finish: Finish,
+    /// Whether native sidecars are sized.
+    native_sidecars: bool,
     view: View,
     switch: Switch,
     leadership: Leadership,
@@ -123,6 +125,7 @@ pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Ch
         settings: Arc::clone(settings),
         reviews_pods: gates.is_on(&POD_WEBHOOK),
         finish: Finish::new(settings, gates),
+        native_sidecars: gates.is_on(&NATIVE_SIDECAR),
         view: view.clone(),
         switch: switch.clone(),
         leadership,

@@ -26,5 +26,21 @@ pub const IN_POD_AGENT: Gate = Gate {
     meaning: "agents in pods are given their configurations and rights, and are told of hot updates; off: they are not",
 };
 
+/// Native sidecars, sized like other containers.
+pub const NATIVE_SIDECAR: Gate = Gate {
+    name: "NativeSidecar",
+    default: false,
+    maturity: Maturity::Alpha,
+    meaning: "init containers with restartPolicy Always are recommended for and sized like other containers; off: they are left as they are",
+};
+
+/// More cpu while containers start.
+pub const CPU_STARTUP_BOOST: Gate = Gate {
+    name: "CPUStartupBoost",
+    default: false,
+    maturity: Maturity::Alpha,
+    meaning: "containers get the cpu of a startupBoost until their pod is ready; off: startupBoost does nothing",
+};
+
 /// All of them.
-pub static GATES: [Gate; 3] = [POD_WEBHOOK, SIDECAR_FINISH, IN_POD_AGENT];
+pub static GATES: [Gate; 5] = [POD_WEBHOOK, SIDECAR_FINISH, IN_POD_AGENT, NATIVE_SIDECAR, CPU_STARTUP_BOOST];

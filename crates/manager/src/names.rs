@@ -12,6 +12,10 @@ pub const INJECTION_LABEL: (&str, &str) = ("pillion.dev/injection", "required");
 pub const CONTROLLER_LEASE: &str = "pillion-controller";
 /// The lease of the agent controller that acts, and the `ClusterRole` that owns what it makes.
 pub const AGENT_LEASE: &str = "pillion-agent-controller";
+/// The lease of the rightsizer that acts.
+pub const RIGHTSIZER_LEASE: &str = "pillion-rightsizer";
+/// The lease that webhook replicas renew while they size pods: a pod is evicted only where the next one would be sized.
+pub const WEBHOOK_ALIVE_LEASE: &str = "pillion-webhook-alive";
 /// The `ClusterRole` and the `ServiceAccount` of the webhook: what it makes goes when they go.
 pub const WEBHOOK_ACCOUNT: &str = "pillion-webhook";
 

@@ -14,10 +14,11 @@ use pillion_runtime::watch::WatchMetrics;
 use tracing::info;
 
 use crate::gates::{GATES, IN_POD_AGENT};
+use crate::rightsizer::SizingMetrics;
 use crate::settings::{Role, Settings};
 use crate::switch::Switch;
 use crate::view::View;
-use crate::{agents, controller, webhook};
+use crate::{agents, controller, rightsizer, webhook};
 
 /// Runs until it is told to end. `version` is what logs, metrics and the API server's own records call this build.
 pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> {
@@ -31,6 +32,7 @@ pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> 
     info!(version, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
 
     let mut metrics = registry("pillion-manager", version);
+    let sizing_metrics = settings.roles.contains(&Role::Rightsizer).then(|| SizingMetrics::register(&mut metrics));
     let ours = metrics.sub_registry_with_prefix("pillion");
     gates.register(ours);
     let watch_metrics = WatchMetrics::register(ours);
@@ -90,6 +92,21 @@ pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> 
             watch_metrics: &watch_metrics,
         };
         agents::start(&agents, ours).context("--lease")?;
+    }
+
+    if let Some(metrics) = sizing_metrics {
+        let rightsizer = rightsizer::Rightsizer {
+            client: &client,
+            writer: &writer,
+            settings: &settings,
+            gates: &gates,
+            view: &view,
+            switch: &switch,
+            shutdown: &shutdown,
+            watch_metrics: &watch_metrics,
+            metrics,
+        };
+        rightsizer::start(&rightsizer, ours).context("--lease")?;
     }
 
     let router = admin(Checks::default(), readiness, metrics);

@@ -12,6 +12,7 @@ use pillion_runtime::telemetry::LogFormat;
 use serde_json::{Map, Value, json};
 
 use crate::agents::AllowedTarget;
+use crate::sizing_settings::SizingSettings;
 
 /// Looks after the sidecars of a cluster.
 #[derive(Clone, Debug, Parser)]
@@ -95,6 +96,9 @@ pub struct Settings {
     /// How long after the leader was last heard of another replica takes its place; whole seconds
     #[arg(long, default_value = "15s", value_parser = parse_duration)]
     pub lease: Duration,
+    /// Of right-sizing
+    #[command(flatten)]
+    pub sizing: SizingSettings,
 }
 
 /// Resources of a container, the same as request and as limit, so that they change no pod's quality of service.
@@ -120,6 +124,8 @@ pub enum Role {
     Controller,
     /// Gives agents in pods what they need, and tells them of hot updates; needs its feature gate
     AgentController,
+    /// Recommends sizes for the workloads of vertical pod autoscalers, and applies them to running pods
+    Rightsizer,
 }
 
 /// Reads `cpu=50m,memory=16Mi`.
@@ -147,7 +153,7 @@ fn parse_mode(text: &str) -> Result<SetMode, String> {
 }
 
 /// Reads `90s`, `5m`, `24h`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write a number and s, m or h, such as 90s".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {

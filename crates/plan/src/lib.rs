@@ -13,4 +13,4 @@ mod update;
 
 pub use check::{Rule, Violation, check};
 pub use ground::{Budget, Facts, Ground, Ours};
-pub use update::{Action, Adoption, ImageChange, List, Plan, PodUpdate, ResourceChange};
+pub use update::{Action, Adoption, ImageChange, List, Plan, PodUpdate, ResourceChange, annotation_path};

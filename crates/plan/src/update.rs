@@ -130,10 +130,11 @@ impl PodUpdate {
             operations.push(json!({"op": "test", "path": format!("{container}/image"), "value": change.from}));
             operations.push(json!({"op": "replace", "path": format!("{container}/image"), "value": change.to}));
         }
-        operations.push(json!({"op": "add", "path": annotation(REVISIONS), "value": self.record_after}));
+        operations.push(json!({"op": "add", "path": annotation_path(REVISIONS), "value": self.record_after}));
         if let Some(adoption) = &self.adoption {
             let containers = adoption.containers.join(",");
-            operations.push(json!({"op": "add", "path": annotation("pillion.dev/containers"), "value": containers}));
+            operations
+                .push(json!({"op": "add", "path": annotation_path("pillion.dev/containers"), "value": containers}));
             operations.push(json!({"op": "add", "path": "/metadata/labels/pillion.dev~1injected", "value": "true"}));
         }
         operations.into()
@@ -157,7 +158,7 @@ impl PodUpdate {
     fn preconditions(&self) -> Vec<Value> {
         let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": self.uid})];
         if let Some(record) = &self.record_before {
-            operations.push(json!({"op": "test", "path": annotation(REVISIONS), "value": record}));
+            operations.push(json!({"op": "test", "path": annotation_path(REVISIONS), "value": record}));
         }
         operations
     }
@@ -167,7 +168,8 @@ fn pointer(list: List, index: u16) -> String {
     format!("/spec/{}/{index}", list.field())
 }
 
-fn annotation(key: &str) -> String {
+/// The place of an annotation in a JSON patch.
+pub fn annotation_path(key: &str) -> String {
     format!("/metadata/annotations/{}", key.replace('/', "~1"))
 }
 

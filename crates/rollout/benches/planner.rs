@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use pillion_api::{Meaning, PodRevision, PodRevisions, Template, review};
 use pillion_plan::check;
-use pillion_rollout::{Container, Fleet, List, OwnWrites, Owner, Pod, State, Status, ground, plan};
+use pillion_rollout::{Container, Fleet, List, OwnWrites, Owner, Pod, Sizers, State, Status, ground, plan};
 use serde_json::json;
 
 const PODS: usize = 10_000;
@@ -105,6 +105,7 @@ fn plans(criterion: &mut Criterion) {
             budgets: &[],
             troubles: &BTreeMap::new(),
             own_writes: &OwnWrites::default(),
+            sizers: &Sizers::default(),
             left_alone: &["kube-system"],
             now: time(NOW),
             is_off: false,

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::own_writes::OwnWrites;
 use crate::pod::Pod;
+use crate::sizers::Sizers;
 
 /// One set and its pods, at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub struct Fleet<'a> {
     pub troubles: &'a BTreeMap<Box<str>, String>,
     /// What we have written and the watch has not shown yet.
     pub own_writes: &'a OwnWrites,
+    /// What sizes pods beside the set.
+    pub sizers: &'a Sizers,
     /// Namespaces in which nothing is ever changed.
     pub left_alone: &'a [&'a str],
     /// The time.

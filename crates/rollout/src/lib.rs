@@ -26,6 +26,7 @@ mod pod;
 mod progress;
 mod resources;
 mod share;
+mod sizers;
 mod swap;
 
 pub use difference::{Difference, Place};
@@ -36,3 +37,4 @@ pub use planner::{ground, plan};
 pub use pod::{Container, Owner, Pod, RawPod, State, Status, Workload};
 pub use progress::{Blocked, Counts, Gate, Progress, RevisionCount, Stalled};
 pub use share::{effective_max_unavailable, pinned_target};
+pub use sizers::{Sizer, Sizers};

@@ -5,6 +5,7 @@
 //! - [`watch`]: watches that keep of every object only what is needed.
 //! - [`lease`]: leader election; the leader asks before every write.
 //! - [`tls`]: certificates made in memory, and one that can be replaced while it is served.
+//! - [`fetch`]: pages of other servers, such as kubelets.
 //! - [`server`]: HTTP within limits, with a drain that loses no request.
 //! - [`telemetry`]: logs, metrics, health.
 //! - [`gates`]: features that can be switched on and off.
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod fetch;
 pub mod gates;
 pub mod lease;
 pub mod server;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::catalogue::{CATALOGUE, Recipe, Tool};
+use crate::catalogue::{CATALOGUE, Group, Recipe, Tool};
 
 /// The folder outside the clone that holds what was built or downloaded.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub enum MissingProgram {
     #[error("no tool of the catalogue provides the program {0}: add it to crates/tools/src/catalogue.rs")]
     Unknown(String),
     /// The tool is known and not built.
-    #[error("{program} ({tool} {version}) is not built: run \"just tools\"")]
+    #[error("{program} ({tool} {version}) is not built: run \"{command}\"")]
     NotBuilt {
         /// The program.
         program: String,
@@ -30,6 +30,8 @@ pub enum MissingProgram {
         tool: &'static str,
         /// The pinned version.
         version: String,
+        /// What builds it.
+        command: &'static str,
     },
     /// The recipe cannot be read.
     #[error(transparent)]
@@ -128,7 +130,14 @@ impl Cache {
         if path.is_file() {
             return Ok(path);
         }
-        Err(MissingProgram::NotBuilt { program: program.to_owned(), tool: tool.name, version: self.version(tool)? })
+        let command = match tool.group {
+            Group::Gates | Group::Bed => "just tools",
+            Group::Chart => "just tools chart",
+            Group::Fuzz => "just tools fuzz",
+            Group::Bench => "just tools bench",
+        };
+        let version = self.version(tool)?;
+        Err(MissingProgram::NotBuilt { program: program.to_owned(), tool: tool.name, version, command })
     }
 }
 
@@ -194,5 +203,7 @@ mod tests {
             cache.program("etcd").unwrap_err().to_string(),
             format!("etcd (etcd {}) is not built: run \"just tools\"", cache.version(etcd).unwrap()),
         );
+        let upstream = cache.program("vpa-recommender").unwrap_err().to_string();
+        assert!(upstream.ends_with("is not built: run \"just tools bench\""), "{upstream}");
     }
 }

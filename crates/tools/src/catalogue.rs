@@ -13,6 +13,8 @@ pub enum Group {
     Chart,
     /// Fuzzing, with a nightly compiler.
     Fuzz,
+    /// What figures are compared with.
+    Bench,
 }
 
 /// How a tool is made.
@@ -170,6 +172,17 @@ pub const CATALOGUE: &[Tool] = &[
         recipe: Recipe::Cargo { version: "0.13.2", features: "" },
         cold_seconds: 60,
     },
+    Tool {
+        name: "vpa",
+        group: Group::Bench,
+        recipe: Recipe::Go {
+            module: "k8s.io/autoscaler/vertical-pod-autoscaler",
+            programs: &[("vpa-recommender", "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender")],
+            version_variables: &[],
+            share: &[],
+        },
+        cold_seconds: 200,
+    },
 ];
 
 /// A Debian package and a file that shows it is installed.
@@ -207,6 +220,6 @@ pub fn debian_packages(group: Group) -> &'static [Debian] {
     match group {
         Group::Bed => BED_PACKAGES,
         Group::Chart => CHART_PACKAGES,
-        Group::Gates | Group::Fuzz => &[],
+        Group::Gates | Group::Fuzz | Group::Bench => &[],
     }
 }

@@ -34,6 +34,8 @@ enum Purpose {
     Chart,
     /// cargo-fuzz.
     Fuzz,
+    /// The recommender of the upstream Vertical Pod Autoscaler.
+    Bench,
 }
 
 impl From<Purpose> for Group {
@@ -43,6 +45,7 @@ impl From<Purpose> for Group {
             Purpose::Bed => Group::Bed,
             Purpose::Chart => Group::Chart,
             Purpose::Fuzz => Group::Fuzz,
+            Purpose::Bench => Group::Bench,
         }
     }
 }

@@ -29,6 +29,12 @@ const LEDGER_DEFINITION: &str = "charts/pillion/templates/definitions/injectionl
 
 const HOT_UPDATE_DEFINITION: &str = "charts/pillion/templates/definitions/hotupdates.pillion.dev.yaml";
 
+const AUTOSCALER_DEFINITION: &str =
+    "charts/pillion/templates/definitions/verticalpodautoscalers.autoscaling.k8s.io.yaml";
+
+const CHECKPOINT_DEFINITION: &str =
+    "charts/pillion/templates/definitions/verticalpodautoscalercheckpoints.autoscaling.k8s.io.yaml";
+
 const SIDECAR_SET_PAGE: &str = "# SidecarSet reference\n\n\
     `apiVersion: apps.kruise.io/v1alpha1`, `kind: SidecarSet`, cluster scoped, short name `scs`. Every field, from the\n\
     types (`cargo xtask codegen` writes this page); `kubectl explain scs.spec` says the same. Nothing is filled in on the\n\
@@ -46,6 +52,14 @@ const GENERATED: &[Generated] = &[
     Generated { path: ARCHITECTURE, fresh: architecture },
     Generated { path: DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::sidecar_set_crd())) },
     Generated { path: HOT_UPDATE_DEFINITION, fresh: |_, _| yaml::generated(&kept(pillion_api::hot_update_crd())) },
+    Generated {
+        path: AUTOSCALER_DEFINITION,
+        fresh: |_, _| sizing_definition(pillion_api::vertical_pod_autoscaler_crd()),
+    },
+    Generated {
+        path: CHECKPOINT_DEFINITION,
+        fresh: |_, _| sizing_definition(pillion_api::vertical_pod_autoscaler_checkpoint_crd()),
+    },
     // What is counted can be counted again, so it goes with the release.
     Generated { path: LEDGER_DEFINITION, fresh: |_, _| yaml::generated(&pillion_api::injection_ledger_crd()) },
     Generated {
@@ -90,9 +104,18 @@ pub fn write(workspace: &Workspace) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written)
 }
 
+/// A definition that another product may have brought: it is installed only where it is not there, and only for the role
+/// that needs it.
+fn sizing_definition(definition: Value) -> anyhow::Result<String> {
+    let name = definition["metadata"]["name"].as_str().context("a definition has a name")?.to_owned();
+    let text = yaml::generated(&kept(definition))?;
+    // In comments, so that the file is YAML as it stands.
+    Ok(format!("# {{{{ if include \"pillion.defines\" (list . \"{name}\") }}}}\n{text}# {{{{ end }}}}\n"))
+}
+
 /// A definition as the chart has it: with it, every object that people wrote would go, so uninstalling keeps it.
 fn kept(mut definition: Value) -> Value {
-    definition["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    definition["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     definition
 }
 
@@ -133,6 +156,8 @@ mod tests {
             "ARCHITECTURE.md",
             DEFINITION,
             HOT_UPDATE_DEFINITION,
+            AUTOSCALER_DEFINITION,
+            CHECKPOINT_DEFINITION,
             LEDGER_DEFINITION,
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",

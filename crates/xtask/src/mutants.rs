@@ -21,7 +21,8 @@ const LIST: &str = "crates/xtask/mutants.yaml";
 const PATIENCE: &str = "10m";
 
 /// Where mutants live, and whose tests must notice them, the quickest first.
-const TESTED_BY: [(&str, &[&str]); 5] = [
+const TESTED_BY: [(&str, &[&str]); 6] = [
+    ("crates/pod/src", &["pillion-pod", "pillion-inject"]),
     ("crates/inject/src", &["pillion-inject"]),
     ("crates/expr/src", &["pillion-expr", "pillion-inject"]),
     ("crates/plan/src", &["pillion-plan", "pillion-rollout"]),

@@ -1,9 +1,6 @@
 //! Manifests with `sidecar: true`, which no API server knows, are turned into ones that do what they say; mains that do not
 //! say what they run are watched by the pod's own status; and how soon a sidecar is told to end.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
-
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -32,17 +29,7 @@ spec:
 "#;
 
 fn converted(flags: &[&str], manifest: &str) -> Result<String> {
-    let mut child = Command::new(programs::path("pillion")?)
-        .arg("convert")
-        .args(flags)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    child.stdin.take().context("it reads")?.write_all(manifest.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "pillion convert: {}", output.status);
-    Ok(String::from_utf8(output.stdout)?)
+    programs::pillion(&[&["convert"], flags, &["-"]].concat(), manifest)
 }
 
 #[tokio::test]

@@ -51,14 +51,7 @@ async fn jobs_of_a_set(mode: Mode) -> Result<()> {
     let finishing = Finishing::start(&bed, mode).await?;
     apply(&finishing.scene.client, "e2e", &set(mode)).await?;
     let tried = json!({"metadata": {"name": "tried", "labels": {"help": "yes"}}, "spec": {"restartPolicy": "Never", "containers": [container("app", &[])]}});
-    let api = finishing.scene.api::<Pod>();
-    let dry = kube::api::PostParams { dry_run: true, ..Default::default() };
-    let tried: Pod = serde_json::from_value(tried)?;
-    pillion_testbed::until("the set to be known", std::time::Duration::from_mins(1), || async {
-        let pod = api.create(&dry, &tried).await.map(|pod| json!(pod.spec).to_string()).unwrap_or_default();
-        Ok(if pod.contains(r#""name":"side""#) { Look::Done(()) } else { Look::NotYet(pod) })
-    })
-    .await?;
+    finishing.scene.until_made(tried, "to get the set", |spec| spec.contains(r#""name":"side""#)).await?;
 
     let well = container("app", &["--exit-after=1s"]);
     let fails = container("app", &["--exit-after=1s", "--exit-code=3"]);

@@ -128,7 +128,7 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
     };
     let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(chart::folder().join("values.yaml"))?)?;
     // Maps whose keys are the user's.
-    let free = ["featureGates", "nodeSelector", "podLabels", "podAnnotations", "requests", "limits", "labels"];
+    let free = ["featureGates", "flags", "nodeSelector", "podLabels", "podAnnotations", "requests", "limits", "labels"];
     let mut places = vec![(String::new(), &values)];
     let mut tried = BTreeSet::new();
     while let Some((place, object)) = places.pop() {
@@ -159,6 +159,9 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
             "networkPolicy.",
             "podDisruptionBudget.",
             "repair.",
+            "rightsizer.",
+            "rightsizer.resources.",
+            "rightsizing.",
             "rollout.",
             "serviceMonitor.",
             "webhook.",

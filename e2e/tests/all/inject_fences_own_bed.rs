@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use http::Method;
 use kube::Client;
+use pillion_e2e::agents::send;
 use pillion_e2e::chart;
 use pillion_e2e::manager::NAMESPACE;
 use pillion_testbed::{Bed, Config, Look, apply, until};
@@ -64,21 +65,7 @@ impl Request {
     }
 
     async fn send(&self, client: &Client) -> Result<std::result::Result<Value, String>> {
-        let content = match (&self.method, self.path.contains("fieldManager")) {
-            (&Method::PATCH, true) => "application/apply-patch+yaml",
-            (&Method::PATCH, false) => "application/strategic-merge-patch+json",
-            _ => "application/json",
-        };
-        let request = http::Request::builder()
-            .method(&self.method)
-            .uri(&self.path)
-            .header(http::header::CONTENT_TYPE, content)
-            .body(serde_json::to_vec(&self.body)?)?;
-        match client.request::<Value>(request).await {
-            Ok(object) => Ok(Ok(object)),
-            Err(kube::Error::Api(status)) => Ok(Err(status.message.clone())),
-            Err(error) => Err(error.into()),
-        }
+        send(client, self.method.clone(), &self.path, &self.body).await
     }
 }
 

@@ -28,13 +28,16 @@ const SPECIAL: [(&str, &str, &str); 8] = [
     ("approve", "certificates.k8s.io", "signers"),
 ];
 /// Names that rules have.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 9] = [
     "pillion",
     "pillion-agent-controller",
     "pillion-controller",
+    "pillion-rightsizer",
     "pillion-switch",
     "pillion-webhook",
+    "pillion-webhook-alive",
     "pillion-webhook-ca",
+    "vpa-webhook-config",
 ];
 /// Resources on which a rule could name one. Everywhere else only no name is asked, which is what a list of everything has,
 /// and a name that nothing has.
@@ -138,6 +141,46 @@ const AGENT_CONTROLLER: &[Grant] = &[
     ours("create", "coordination.k8s.io", "leases", ""),
     ours("get update", "coordination.k8s.io", "leases", "pillion-agent-controller"),
     ours("get list watch", "apps", "controllerrevisions", ""),
+];
+
+const RIGHTSIZING: &str = "rightsizing.enabled=true";
+
+/// Whether upstream's autoscaler is there.
+const BESIDE: Grant =
+    named("get", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "vpa-webhook-config");
+
+/// What the webhook may do besides, where pods are sized.
+const SIZING: &[Grant] = &[
+    everywhere("get list watch", "autoscaling.k8s.io", "verticalpodautoscalers"),
+    everywhere("get list watch", "", "limitranges"),
+    BESIDE,
+    ours("create", "coordination.k8s.io", "leases", ""),
+    ours("get patch update", "coordination.k8s.io", "leases", "pillion-webhook-alive"),
+];
+
+/// And the controller.
+const LEAVING_SIZES: &[Grant] = &[everywhere("get list watch", "autoscaling.k8s.io", "verticalpodautoscalers"), BESIDE];
+
+const RIGHTSIZER: &[Grant] = &[
+    everywhere("get list watch", "apps.kruise.io", "sidecarsets"),
+    everywhere("get list watch", "", "limitranges namespaces pods replicationcontrollers"),
+    everywhere("get list watch", "apps", "daemonsets deployments replicasets statefulsets"),
+    everywhere("get list watch", "batch", "cronjobs jobs"),
+    everywhere("get list watch", "policy", "poddisruptionbudgets"),
+    everywhere("get", "apps", "deployments/scale replicasets/scale statefulsets/scale"),
+    everywhere("get", "", "replicationcontrollers/scale"),
+    everywhere("get list watch", "autoscaling.k8s.io", "verticalpodautoscalers"),
+    everywhere("patch", "autoscaling.k8s.io", "verticalpodautoscalers/status"),
+    everywhere("get list create patch delete", "autoscaling.k8s.io", "verticalpodautoscalercheckpoints"),
+    everywhere("patch", "", "pods pods/resize"),
+    everywhere("create", "", "pods/eviction"),
+    everywhere("create patch", "events.k8s.io", "events"),
+    BESIDE,
+    ours("create", "coordination.k8s.io", "leases", ""),
+    ours("get update", "coordination.k8s.io", "leases", "pillion-rightsizer"),
+    ours("get", "coordination.k8s.io", "leases", "pillion-webhook-alive"),
+    ours("get list watch", "apps", "controllerrevisions", ""),
+    ours("get list watch", "", "configmaps", "pillion-switch"),
 ];
 
 /// One thing an account could ask for.
@@ -509,6 +552,16 @@ async fn the_agent_controller_may_do_exactly_what_is_declared() -> Result<()> {
     may_do_exactly(&bed, "pillion-agent-controller", &[AGENT_CONTROLLER]).await?;
     may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK, ASKED]).await?;
     may_do_exactly(&bed, "pillion-controller", &[CONTROLLER]).await?;
+    bed.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_rightsizer_may_do_exactly_what_is_declared() -> Result<()> {
+    let bed = installed(&[RIGHTSIZING]).await?;
+    may_do_exactly(&bed, "pillion-rightsizer", &[RIGHTSIZER]).await?;
+    may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK, SIZING]).await?;
+    may_do_exactly(&bed, "pillion-controller", &[CONTROLLER, LEAVING_SIZES]).await?;
     bed.stop().await?;
     Ok(())
 }

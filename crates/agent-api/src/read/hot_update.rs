@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::field::{Object, Reader, Text};
 use super::storage;
 use crate::keys::{BOUNDS, SOURCE};
-use crate::{Bounds, Check, HotUpdate, Listener, Reload, Signal, Source, Storage, TriggerFrom, Url, is_version, marks};
+use crate::{
+    Bounds, Check, HotUpdate, Listener, Reload, Signal, Source, Storage, TriggerFrom, Url, is_digest, is_version, marks,
+};
 
 /// Bytes of a minisign public key: two of the algorithm, eight of the key's number, 32 of the key.
 const PUBLIC_KEY: usize = 42;
@@ -255,11 +257,10 @@ fn proxy(reader: &mut Reader<'_>, text: Text<'_>) -> Option<String> {
 fn digests(reader: &mut Reader<'_>, fields: &Object<'_>) -> BTreeMap<String, String> {
     let mut digests = BTreeMap::new();
     for (version, text) in reader.texts(fields, "digests") {
-        let is_digest = text.value.len() == 64 && text.value.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_version(version) {
             let help = "write v and up to four numbers with dots between them, such as v1.20";
             reader.error_at_key(&text.entry, format!("{version:?} is no version"), help);
-        } else if !text.is_open && !is_digest {
+        } else if !text.is_open && !is_digest(&text.value) {
             let help = "write the 64 hexadecimal digits that sha256sum prints";
             reader.error(&text.entry, format!("{:?} is no sha256 digest", text.value), help);
         } else {

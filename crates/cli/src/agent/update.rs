@@ -5,7 +5,8 @@
 use std::io;
 
 use clap::Args;
-use pillion_agent_api::{Url, is_version};
+use pillion_agent_api::{Url, is_digest, is_version};
+use pillion_api::WorkloadReference;
 use serde_json::{Value, json};
 
 use crate::live::kinds::{HOT_UPDATE, Kind, running_workload};
@@ -51,8 +52,7 @@ fn url(text: &str) -> Result<String, String> {
 }
 
 fn sha256(text: &str) -> Result<String, String> {
-    let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_digest { Ok(text.to_ascii_lowercase()) } else { Err("write 64 hexadecimal digits".to_owned()) }
+    if is_digest(text) { Ok(text.to_ascii_lowercase()) } else { Err("write 64 hexadecimal digits".to_owned()) }
 }
 
 pub(super) fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> io::Result<Ending> {
@@ -84,16 +84,21 @@ fn record(kind: Kind, namespace: &str, workload: &Value, arguments: &Arguments) 
     let uid = workload.pointer("/metadata/uid").and_then(Value::as_str);
     let uid = uid.ok_or_else(|| Failure::Usage(format!("{} {name} has no uid", kind.name)))?;
     let Arguments { version, url, sha256, .. } = arguments;
+    let reference = WorkloadReference {
+        api_version: kind.api_version.to_owned(),
+        kind: kind.name.to_owned(),
+        name: name.to_owned(),
+    };
     Ok(json!({
         "apiVersion": HOT_UPDATE.api_version,
         "kind": HOT_UPDATE.name,
         "metadata": {
-            "name": format!("{}-{name}", kind.name.to_lowercase()),
+            "name": reference.record_name(),
             "namespace": namespace,
             "ownerReferences": [{"apiVersion": kind.api_version, "kind": kind.name, "name": name, "uid": uid}],
         },
         "spec": {
-            "workload": {"apiVersion": kind.api_version, "kind": kind.name, "name": name},
+            "workload": reference,
             "version": version,
             "url": url,
             "sha256": sha256,

@@ -10,14 +10,12 @@ use pillion_expr::{Program, Ratio};
 use pillion_quantity::Quantity;
 
 use super::{header, shape, write_json};
+use crate::drawing::{Scale, ends};
 use crate::{Ending, Format, Streams};
 
 mod braille;
-mod scale;
 mod svg;
 mod terminal;
-
-use scale::Scale;
 
 /// What to draw.
 #[derive(Clone, Copy)]
@@ -75,7 +73,7 @@ impl<'a> Picture<'a> {
     /// `None` where numbers do not fit.
     fn new(program: &'a Program, from: Ratio, to: Ratio) -> Option<Self> {
         let range = program.analysis().range(from, Some(to))?;
-        let (low, high) = scale::ends(range)?;
+        let (low, high) = ends(range)?;
         let resource = program.field().resource;
         let horizontal = Scale::exact(from, to, resource)?;
         // From zero, so that steepness can be compared between pictures.

@@ -9,7 +9,7 @@ use pillion_runtime::client::{Source, connect};
 use serde_json::{Map, Value, json};
 
 use super::Failure;
-use super::kinds::Kind;
+use super::kinds::{self, Kind};
 
 /// Objects per answer of a list.
 const PAGE: u32 = 500;
@@ -167,15 +167,23 @@ impl Cluster {
         let parameters = patch_parameters(dry_run);
         let request = Request::new(kind.path(None)).patch(name, &parameters, &Patch::<()>::Json(patch));
         let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
-        match self.client.request(request).await {
-            Ok(object) => Ok(Patched::Done(object)),
-            Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(Patched::Outdated),
-            // Ours can be applied to what was read, so that has changed.
-            Err(kube::Error::Api(status)) if status.code == UNPROCESSABLE && status.message == NOT_APPLICABLE => {
-                Ok(Patched::Outdated)
-            }
-            Err(error) => Err(failed(doing(), error)),
-        }
+        patched(self.client.request(request).await).map_err(|error| failed(doing(), error))
+    }
+
+    /// Changes the resources of a running pod by a JSON patch; what came of it.
+    pub(crate) async fn resize(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: json_patch::Patch,
+        dry_run: DryRun,
+    ) -> Result<Patched, Failure> {
+        let doing = || format!("resize pod {namespace}/{name}");
+        let parameters = patch_parameters(dry_run);
+        let request = Request::new(kinds::POD.path(Some(namespace)));
+        let request = request.patch_subresource("resize", name, &parameters, &Patch::<()>::Json(patch));
+        let request = request.map_err(|error| failed(doing(), kube::Error::BuildRequest(error)))?;
+        patched(self.client.request(request).await).map_err(|error| failed(doing(), error))
     }
 
     /// Creates an object; what the API server made of it, or why it refused.
@@ -200,6 +208,18 @@ fn patch_parameters(dry_run: DryRun) -> PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         dry_run: dry_run == DryRun::Yes,
         ..PatchParams::default()
+    }
+}
+
+/// A patch that tests what was read can be applied to it; where it cannot, that has changed.
+fn patched(answer: Result<Value, kube::Error>) -> Result<Patched, kube::Error> {
+    match answer {
+        Ok(object) => Ok(Patched::Done(object)),
+        Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(Patched::Outdated),
+        Err(kube::Error::Api(status)) if status.code == UNPROCESSABLE && status.message == NOT_APPLICABLE => {
+            Ok(Patched::Outdated)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -58,7 +58,24 @@ pub(crate) const HOT_UPDATE: Kind =
 const GAME_SERVER_SET: Kind =
     Kind { name: "GameServerSet", api_version: "game.kruise.io/v1alpha1", plural: "gameserversets", short: "gss" };
 
+/// What metrics-server measured of a pod.
+pub(crate) const POD_METRICS: Kind =
+    Kind { name: "PodMetrics", api_version: "metrics.k8s.io/v1beta1", plural: "pods", short: "podmetrics" };
+
 pub(crate) const JOB: Kind = Kind { name: "Job", api_version: "batch/v1", plural: "jobs", short: "job" };
+
+pub(crate) const AUTOSCALER: Kind = Kind {
+    name: "VerticalPodAutoscaler",
+    api_version: "autoscaling.k8s.io/v1",
+    plural: "verticalpodautoscalers",
+    short: "vpa",
+};
+pub(crate) const CHECKPOINT: Kind = Kind {
+    name: "VerticalPodAutoscalerCheckpoint",
+    api_version: "autoscaling.k8s.io/v1",
+    plural: "verticalpodautoscalercheckpoints",
+    short: "vpacheckpoint",
+};
 
 /// The kinds with a template for pods, besides pods themselves.
 pub(crate) const WORKLOADS: [Kind; 8] = [
@@ -110,6 +127,29 @@ pub(crate) fn running_workload(text: &str) -> Result<(Kind, String), String> {
     Ok((found, name.to_owned()))
 }
 
+/// A workload with a template for pods, as people name it: `deploy/web`.
+pub(crate) fn templated(text: &str) -> Result<(Kind, String), String> {
+    match named(text)? {
+        (POD, _) => Err("a pod has no template to go back to: name its workload, such as deploy/web".to_owned()),
+        workload => Ok(workload),
+    }
+}
+
+/// An autoscaler as people name it: `vpa/web`, or `web`.
+pub(crate) fn autoscaler_named(text: &str) -> Result<String, String> {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((kind, name)) if AUTOSCALER.is_called(kind) => name,
+        Some((kind, _)) => {
+            return Err(format!("{kind:?} is no VerticalPodAutoscaler: write vpa/name, or the name alone"));
+        }
+    };
+    if name.is_empty() || name.contains('/') {
+        return Err("write it as vpa/name, such as vpa/web".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
 /// A set as people name it: `scs/mesh`, or `mesh`.
 pub(crate) fn set_named(text: &str) -> Result<String, String> {
     let name = match text.split_once('/') {
@@ -138,6 +178,27 @@ mod tests {
         assert_eq!(
             set_named("deploy/web").unwrap_err(),
             "\"deploy\" is no SidecarSet: write scs/name, or the name alone"
+        );
+    }
+
+    #[test]
+    fn an_autoscaler_is_known_by_its_name_alone() {
+        for text in ["web", "vpa/web", "VerticalPodAutoscaler/web", "verticalpodautoscalers/web"] {
+            assert_eq!(autoscaler_named(text).as_deref(), Ok("web"), "{text}");
+        }
+        assert_eq!(autoscaler_named("vpa/").unwrap_err(), "write it as vpa/name, such as vpa/web");
+        assert_eq!(
+            autoscaler_named("deploy/web").unwrap_err(),
+            "\"deploy\" is no VerticalPodAutoscaler: write vpa/name, or the name alone"
+        );
+    }
+
+    #[test]
+    fn a_pod_has_no_template() {
+        assert_eq!(templated("sts/db").map(|(kind, name)| (kind.name, name)), Ok(("StatefulSet", "db".to_owned())));
+        assert_eq!(
+            templated("pod/web").unwrap_err(),
+            "a pod has no template to go back to: name its workload, such as deploy/web"
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pillion_inject::{QosClass, Unreadable, effective_requests, qos_class};
+use pillion_pod::{QosClass, Unreadable, effective_requests, qos_class};
 use pillion_quantity::{Quantity, Resource};
 use serde_json::{Value, json};
 

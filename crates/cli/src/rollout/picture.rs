@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use pillion_api::names::NEVER_REVIEWED;
 use pillion_api::{HealthGate, Meaning, PodCount, Reason, SetMode};
-use pillion_rollout::{Counts, Fleet, OwnWrites, Pod, Progress, Stalled, plan};
+use pillion_rollout::{Counts, Fleet, OwnWrites, Pod, Progress, Sizers, Stalled, plan};
 use serde_json::Value;
 
 use super::gather::Rollout;
@@ -98,6 +98,7 @@ impl Picture {
         let templates = rollout.revisions.templates();
         let own_writes = OwnWrites::default();
         let troubles = BTreeMap::new();
+        let sizers = Sizers::default();
         let facts = &rollout.world.given.facts;
         let left_alone = [NEVER_REVIEWED, facts.namespace.as_str()];
         let pods: Vec<&Pod> = rollout.pods.iter().collect();
@@ -109,6 +110,8 @@ impl Picture {
             troubles: &troubles,
             own_writes: &own_writes,
             left_alone: &left_alone,
+            // Autoscalers are not asked: of what they size, a status may wait for more than the controller does.
+            sizers: &sizers,
             now,
             is_off: facts.is_off,
         };

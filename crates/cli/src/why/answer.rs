@@ -112,6 +112,7 @@ fn answer(world: &World, object: &Value) -> Result<Answer, String> {
         let revisions = annotation(REVISIONS).and_then(PodRevisions::parse).unwrap_or_default();
         answer.rows = recorded::rows(world, &record, &revisions);
         answer.notes.extend(recorded::note(&record));
+        answer.notes.extend(recorded::sized(&record));
         answer.endings = recorded::endings(&record);
         answer.rows.extend(unrecorded(world, &preview, &record, &standing));
     } else {

@@ -35,6 +35,13 @@ pub(crate) fn note(record: &Record) -> Option<String> {
     Some(format!("{lost} not in the record, which would have been too long [{}]", Reason::RecordTruncated))
 }
 
+/// Whose sizes sidecars have, where they are not their set's.
+pub(crate) fn sized(record: &Record) -> impl Iterator<Item = String> + '_ {
+    record.sized_by.iter().map(|(container, autoscaler)| {
+        format!("{container} has the size of VerticalPodAutoscaler {autoscaler}: pillion size explain vpa/{autoscaler}")
+    })
+}
+
 fn row(world: &World, name: &str, entry: &Entry, revision: Option<&PodRevision>) -> Row {
     let set = world.given.sets.get(name).map(AsRef::as_ref);
     let Ok(reason) = Reason::from_str(&entry.code) else {

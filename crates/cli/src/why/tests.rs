@@ -413,3 +413,11 @@ fn programs_get_the_same() {
     let recorded = showing(Reason::RecordTruncated).answers();
     assert_eq!(super::view::json(&recorded[0])["basis"], "record");
 }
+
+#[test]
+fn a_sidecar_with_the_size_of_an_autoscaler_says_whose() {
+    let record = json!({"v": 1, "sets": {"mesh": {"code": "PL201"}}, "sizedBy": {"proxy": "web"}});
+    let text = Scene::of(json!({}), recorded(&record)).text();
+    let note = "  note: proxy has the size of VerticalPodAutoscaler web: pillion size explain\n  vpa/web\n";
+    assert!(text.contains(note), "{text}");
+}

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::marks::Marked;
 use super::{CONTAINERS, Failed, INIT_CONTAINERS};
-use crate::patch::{Editor, Step};
 use crate::pod::{Pod, items, text};
+use pillion_pod::{Editor, Step};
 
 /// Whether a container can move.
 pub(super) fn check<'a>(pod: &Pod<'_>, marked: &Marked<'a>) -> Result<(), Failed<'a>> {

@@ -11,9 +11,9 @@ use super::marks::Marked;
 use super::{Agent, CONTAINERS, Failed, INIT_CONTAINERS, Present, Source, native};
 use crate::apply::with_token;
 use crate::decision::Refusal;
-use crate::patch::{Editor, Step};
 use crate::pod::{Container, Pod, items, text};
 use crate::sidecar::place;
+use pillion_pod::{Editor, Step};
 
 const NAME: &str = "pillion-agent";
 const EXECUTABLE: &str = "/pillion-finish/pillion-wrap";

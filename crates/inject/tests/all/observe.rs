@@ -9,8 +9,14 @@ use crate::asking::{
 };
 use crate::scenarios::resources;
 
-const LOOKING: Installation<'_> =
-    Installation { mode: SetMode::Observe, is_off: false, own_namespace: None, finish: None, hot_updates: None };
+const LOOKING: Installation<'_> = Installation {
+    mode: SetMode::Observe,
+    is_off: false,
+    own_namespace: None,
+    finish: None,
+    hot_updates: None,
+    sizer: None,
+};
 
 fn observing(name: &str, container: &str) -> Meaning {
     set(name, json!({"containers": [image(container)], "mode": "Observe"}))

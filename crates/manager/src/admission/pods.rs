@@ -1,12 +1,15 @@
 //! What becomes of a pod that is about to be created.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pillion_api::{Meaning, PodRevision, Proportion, Reason};
+use pillion_api::{Meaning, PodRevision, Proportion, Reason, SetMode};
 use pillion_inject::{
-    Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Verdict, inject, mentions_variable,
+    Candidate, Choice, Decision, Installation, Namespace, Outcome, PodHead, Sizer, Verdict, inject, marks,
+    mentions_variable,
 };
+use pillion_pod::Operation;
+use pillion_rightsize::{Admitted, Sizing, Which, admit};
 use pillion_rollout::choice::{Choice as ByRule, Draw, choose, draws_pinned};
 use pillion_rollout::history::Pinned;
 use pillion_rollout::ledger::Member;
@@ -14,6 +17,7 @@ use serde_json::Value;
 
 use super::reservation::{Ask, Reservation};
 use super::review::{Request, Response, Unreadable};
+use super::sizing::{Rightsizing, sized_containers};
 use crate::view::Known;
 
 /// What a review of a pod is answered from.
@@ -29,6 +33,8 @@ pub struct Question<'a> {
     pub matched: &'a BTreeMap<String, usize>,
     /// What is drawn for this pod.
     pub draw: Draw,
+    /// By what pods of this namespace are sized; `None` where none is.
+    pub rightsizing: Option<Rightsizing<'a>>,
 }
 
 /// The answer, and what is counted and told of it.
@@ -93,9 +99,21 @@ pub enum Begun<'a> {
 /// A review that waits for reservations.
 pub struct Asking<'a> {
     question: Question<'a>,
-    pod: Value,
+    sized: SizedReview<'a>,
     plans: Vec<Plan<'a>>,
     asks: Vec<Ask>,
+}
+
+/// A pod whose own containers have their sizes: those of sidecars may follow from them.
+struct SizedReview<'a> {
+    pod: Value,
+    patch: Vec<Operation>,
+    /// By what the containers of sets are sized in their turn.
+    sizing: Option<Sizing<'a>>,
+    /// Those that have a size.
+    containers: BTreeSet<String>,
+    /// Why nothing is sized, for whoever made the pod.
+    warning: Option<String>,
 }
 
 /// What a pod is to get of one set.
@@ -112,17 +130,18 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
     let object = request.object()?;
     let head = PodHead::parse(object.as_bytes())?;
     let sets = question.known.sets.of_pod(&head, question.namespace);
-    if sets.is_empty() && !head.is_marked() && !has_sidecars(&head, object, question.installation) {
+    let sizing = question.sizing(object);
+    if sets.is_empty() && !head.is_marked() && !has_sidecars(&head, object, question.installation) && sizing.is_none() {
         return Ok(Begun::Done(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None }));
     }
-    let pod: Value = serde_json::from_str(object)?;
+    let sized = SizedReview::own(serde_json::from_str(object)?, sizing);
     let said = head.revisions();
     let planned = |(at, set): (usize, &&'a Arc<Meaning>)| match said.of(&set.name) {
         Some(said) => Plan::said(question.known, set, said).unwrap_or_else(|| Plan::new(question, set, at, &head)),
         None => Plan::new(question, set, at, &head),
     };
     let mut plans: Vec<Plan<'a>> = sets.iter().enumerate().map(planned).collect();
-    let mut decision = decide(&pod, question, &plans);
+    let mut decision = decide(&sized, question, &plans);
     // What a pod says of itself is true only of sidecars that are there.
     let is_kept = |set: &str| outcome(&decision, set) == Some(Outcome::Kept);
     let lies: Vec<usize> =
@@ -131,21 +150,61 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
         for at in lies {
             plans[at] = Plan::new(question, plans[at].candidate.set, at, &head);
         }
-        decision = decide(&pod, question, &plans);
+        decision = decide(&sized, question, &plans);
     }
     let is_asked =
         |plan: &&Plan<'_>| plan.is_counted && outcome(&decision, &plan.candidate.set.name) == Some(Outcome::Applied);
     let asked = plans.iter().filter(is_asked).filter(|_| !decision.is_refused());
-    let asks: Vec<Ask> = asked.map(|plan| ask(question, &pod, &plan.candidate)).collect();
+    let asks: Vec<Ask> = asked.map(|plan| ask(question, &sized.pod, &plan.candidate)).collect();
     if asks.is_empty() {
-        return Ok(Begun::Done(answer(&pod, &decision)));
+        return Ok(Begun::Done(answer(&sized, &decision)));
     }
-    Ok(Begun::Asking(Asking { question, pod, plans, asks }))
+    drop(decision);
+    Ok(Begun::Asking(Asking { question, sized, plans, asks }))
 }
 
 /// Whether a pod may have containers that are to be ended, whatever the sets say.
 fn has_sidecars(head: &PodHead<'_>, object: &str, installation: Installation<'_>) -> bool {
     installation.finish.is_some() && (head.names_sidecars() || mentions_variable(object))
+}
+
+impl<'a> Question<'a> {
+    /// How the pod is sized, where it is. Where nothing is injected, nothing is sized either.
+    fn sizing(&self, object: &str) -> Option<Sizing<'a>> {
+        let Installation { mode, is_off, own_namespace, .. } = self.installation;
+        let is_left_alone = is_off || mode == SetMode::Observe || self.namespace.is_excluded(own_namespace);
+        self.rightsizing.filter(|_| !is_left_alone)?.of_pod(&self.namespace.name, object)
+    }
+}
+
+impl<'a> SizedReview<'a> {
+    fn own(pod: Value, sizing: Option<Sizing<'a>>) -> Self {
+        let Some(sizing) = sizing else {
+            return Self { pod, patch: Vec::new(), sizing: None, containers: BTreeSet::new(), warning: None };
+        };
+        let injected = marks::injected(&pod);
+        let Admitted { pod, patch, skipped } = admit(pod, &sizing, Which::Own(&injected));
+        let warning = skipped
+            .as_ref()
+            .map(|why| format!("VerticalPodAutoscaler {}: the pod is not sized: {why}", sizing.autoscaler.name));
+        let sizing = Some(sizing).filter(|_| skipped.is_none());
+        let containers = sizing.as_ref().map(sized_containers).unwrap_or_default();
+        Self { pod, patch, sizing, containers, warning }
+    }
+
+    /// All changes: of the pod's own containers, by sets, and of what these brought. Each follows from the one before.
+    fn patch(&self, decision: &Decision<'_>) -> Vec<Operation> {
+        let mut patch = self.patch.clone();
+        patch.extend(decision.patch.iter().cloned());
+        if let Some(sizing) = &self.sizing {
+            let pod = decision.pod.as_ref().unwrap_or(&self.pod);
+            let injected = marks::injected(pod);
+            if !injected.is_empty() {
+                patch.extend(admit(pod.clone(), sizing, Which::Injected(&injected)).patch);
+            }
+        }
+        patch
+    }
 }
 
 impl Asking<'_> {
@@ -167,7 +226,7 @@ impl Asking<'_> {
             Plan { candidate, ..*plan }
         });
         let plans: Vec<Plan<'_>> = plans.collect();
-        answer(&self.pod, &decide(&self.pod, self.question, &plans))
+        answer(&self.sized, &decide(&self.sized, self.question, &plans))
     }
 }
 
@@ -216,9 +275,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn decide<'p>(pod: &'p Value, question: Question<'_>, plans: &[Plan<'p>]) -> Decision<'p> {
+fn decide<'p>(sized: &'p SizedReview<'_>, question: Question<'_>, plans: &[Plan<'p>]) -> Decision<'p> {
     let candidates = plans.iter().map(|plan| plan.candidate);
-    inject(pod, question.namespace, candidates, question.installation)
+    let sizer = sized.sizing.as_ref().filter(|_| !sized.containers.is_empty()).map(|sizing| Sizer {
+        name: &sizing.autoscaler.name,
+        containers: &sized.containers,
+        native: sizing.gates.native_sidecar,
+    });
+    inject(&sized.pod, question.namespace, candidates, Installation { sizer, ..question.installation })
 }
 
 fn outcome(decision: &Decision<'_>, set: &str) -> Option<Outcome> {
@@ -244,20 +308,24 @@ fn ask(question: Question<'_>, pod: &Value, pinned: &Candidate<'_>) -> Ask {
     }
 }
 
-fn answer(pod: &Value, decision: &Decision<'_>) -> Answer {
+fn answer(sized: &SizedReview<'_>, decision: &Decision<'_>) -> Answer {
     let outcomes = decision.verdicts.iter().map(|verdict| (verdict.outcome, verdict.reason)).collect();
     let audit = decision.verdicts.iter().map(audited).collect::<Vec<_>>().join(" ");
     let of_endings = decision.endings.iter().flat_map(|ending| ending.warnings.iter().map(move |it| (ending, it)));
     let of_endings = of_endings.map(|(ending, warning)| {
         format!("container {}: {}: {}", ending.container, warning.reason.code(), warning.message)
     });
-    let warnings = decision.verdicts.iter().flat_map(warnings).chain(of_endings);
-    let refusal = refused(pod, decision);
+    let warnings = decision.verdicts.iter().flat_map(warnings).chain(of_endings).chain(sized.warning.clone());
+    let refusal = refused(&sized.pod, decision);
     let response = match &refusal {
         Some(refusal) => Response::forbidden(&refusal.message),
-        None => Response::allowed().with_patch(&decision.patch).with_warnings(warnings),
+        None => Response::allowed().with_patch(&sized.patch(decision)).with_warnings(warnings),
     };
     let response = if audit.is_empty() { response } else { response.with_audit("sets", &audit) };
+    let response = match &sized.sizing {
+        Some(sizing) => response.with_audit("autoscaler", &sizing.autoscaler.name),
+        None => response,
+    };
     Answer { response, outcomes, refusal }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use pillion_inject::Operation;
+use pillion_pod::Operation;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

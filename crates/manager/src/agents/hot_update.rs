@@ -4,15 +4,13 @@
 //! stops the rest: a version that breaks one pod is not tried on all.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use pillion_agent_api::{Outcome, OutcomeState};
 use pillion_api::{HotUpdateSpec, HotUpdateStatus, Reason};
 
 use super::pods::AgentPod;
+use crate::conditions::{Stands, condition};
 
-/// A condition has no longer message.
-const MAX_MESSAGE: usize = 1 << 10;
 /// So many pods are named.
 const EXAMPLES: usize = 3;
 /// How many of a hundred pods may be at it where nothing is said.
@@ -118,26 +116,17 @@ impl Progress {
         let (reason, what) = self.stands();
         let coded = format!("{}: {what}: {}", reason.code(), reason.cure());
         let stalled = match &self.failure {
-            Some(_) => ("True", reason.name(), coded.clone()),
-            None => ("False", "NoneFailed", "no pod says that it failed".to_owned()),
+            Some(_) => (true, reason.name(), coded.clone()),
+            None => (false, "NoneFailed", "no pod says that it failed".to_owned()),
         };
-        let is_ready = reason == Reason::HotUpdateDone;
         let ready = match reason {
             Reason::HotUpdateDone | Reason::HotUpdateProgressing => what,
             _ => coded,
         };
-        let ready = (if is_ready { "True" } else { "False" }, reason.name(), ready);
-        let conditions = [("Ready", ready), ("Stalled", stalled)].map(|(kind, (status, reason, message))| {
-            let mut earlier = before.and_then(|before| before.conditions.as_ref()).into_iter().flatten();
-            let same = earlier.find(|condition| condition.type_ == kind && condition.status == status);
-            Condition {
-                type_: kind.to_owned(),
-                status: status.to_owned(),
-                reason: reason.to_owned(),
-                message: message[..message.floor_char_boundary(MAX_MESSAGE)].to_owned(),
-                observed_generation: Some(generation),
-                last_transition_time: same.map_or(Time(now), |condition| condition.last_transition_time.clone()),
-            }
+        let ready = (reason == Reason::HotUpdateDone, reason.name(), ready);
+        let earlier = before.and_then(|before| before.conditions.as_deref());
+        let conditions = [("Ready", ready), ("Stalled", stalled)].map(|(kind, (holds, reason, message))| {
+            condition(Stands { kind, holds, reason, message }, generation, earlier, now)
         });
         HotUpdateStatus {
             observed_generation: Some(generation),

@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use pillion_agent_api::names::{RESULT, WANTED};
-use pillion_inject::hot_update::{Origins, Workload};
 use pillion_inject::marks;
+use pillion_inject::{Origins, Workload};
 use pillion_runtime::watch::{Freshness, Selection, Store, WatchMetrics, watch};
 
 use crate::controller::NOT_ENDED;

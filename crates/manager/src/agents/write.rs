@@ -6,14 +6,14 @@ use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use pillion_agent_api::names::WANTED;
 use pillion_api::{HotUpdate, HotUpdateStatus};
+use pillion_plan::annotation_path;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::Context;
 use super::objects::Record;
 use super::plan::{Kind, Place, Write};
-use crate::names;
+use crate::{asking, names};
 
 /// Field manager of all that is written here.
 const MANAGER: &str = "pillion-agent-controller";
@@ -113,10 +113,9 @@ impl Context {
     pub(super) async fn tell(&self, namespace: &str, name: &str, uid: &str, wanted: &str) -> Result<(), Failed> {
         let api = Api::<Pod>::namespaced(self.client.clone(), namespace);
         // A pod with an agent has annotations: those of injection.
-        let place = format!("/metadata/annotations/{}", WANTED.replace('~', "~0").replace('/', "~1"));
         let patch = json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "add", "path": place, "value": wanted},
+            {"op": "add", "path": annotation_path(WANTED), "value": wanted},
         ]);
         let patch = serde_json::from_value(patch).map_err(|error| Failed::Refused(error.to_string()))?;
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
@@ -141,20 +140,8 @@ impl Context {
     }
 
     async fn asked<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
-        if !self.leadership.is_held_for(self.patience) {
-            return Err(Failed::Refused("this replica does not lead for long enough".to_owned()));
-        }
-        match timeout(self.patience, request).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(kube::Error::Api(status))) => {
-                // What is gone or has changed since is told by a watch.
-                let is_gone = matches!(status.code, 404 | 409) || status.message.contains("being terminated");
-                // Of a JSON patch a test did not hold: it is another pod.
-                let is_another = status.code == 422 && status.message.contains("the server rejected our request");
-                Err(if is_gone || is_another { Failed::Gone } else { Failed::Refused(status.message.clone()) })
-            }
-            Ok(Err(error)) => Err(Failed::Refused(error.to_string())),
-            Err(_) => Err(Failed::Refused("no answer in time".to_owned())),
-        }
+        asking::asked(&self.leadership, self.patience, request).await.map_err(|failed| {
+            if failed.is_gone() { Failed::Gone } else { Failed::Refused(failed.message().to_owned()) }
+        })
     }
 }

@@ -206,6 +206,7 @@ impl Reconciler<'_> {
             finish: self.context.finish.finishing(),
             // What is asked of an agent is no business of who counts sidecars.
             hot_updates: None,
+            sizer: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! - [`fleets`]: which pods belong to which set; [`revisions`]: which revisions are stored.
 //! - [`budgets`]: `PodDisruptionBudget`s; [`asking`]: what only the API server can tell of a pod; [`adoptees`]: pods that
 //!   must be read for it.
+//! - [`sizers`]: whose resources are not ours to change.
 //! - [`executor`]: one write to one pod; [`pace`]: how many of them in a second.
 //! - [`board`]: how every update stands, for the statuses.
 //!
@@ -24,7 +25,7 @@ use pillion_api::Meaning;
 use pillion_plan::{Action, check};
 use pillion_rollout::choice::has_ledger;
 use pillion_rollout::history::{Step, steps};
-use pillion_rollout::{DisruptionBudget, Fleet, OwnWrites, ground, plan};
+use pillion_rollout::{DisruptionBudget, Fleet, OwnWrites, Sizers, ground, plan};
 use pillion_runtime::watch::{Changes, Key, Store};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error};
@@ -43,12 +44,14 @@ mod executor;
 mod fleets;
 mod pace;
 mod revisions;
+mod sizers;
 
 use adoptees::Adoptees;
 pub(super) use board::{Board, Note};
 use executor::Outcome;
 use fleets::{Call, Fleets, carried};
 use pace::Pace;
+use sizers::Sizing;
 
 /// What was planned is written for so long.
 const FRESH: Duration = Duration::from_millis(100);
@@ -77,6 +80,8 @@ pub(super) struct Roller<'a> {
     injected: Store<Arc<KeptPod>>,
     bare: Store<Arc<KeptPod>>,
     budgets: Store<Arc<DisruptionBudget>>,
+    sizing: Option<Sizing>,
+    sizers: Sizers,
     board: Board,
     book: Book,
     known: Arc<Known>,
@@ -97,6 +102,7 @@ struct Watched {
     injected: Changes,
     bare: Changes,
     budgets: Changes,
+    autoscalers: Option<Changes>,
     namespaces: Changes,
     switch: Changes,
     sets: tokio::sync::watch::Receiver<u64>,
@@ -112,7 +118,11 @@ impl<'a> Roller<'a> {
         book: Book,
     ) {
         let (budgets, budgets_driver) = budgets::watch_budgets(&context.client, &context.watch_metrics);
+        let (sizing, sizing_driver) = Sizing::watch(context);
         let rolling = async {
+            if let Some(sizing) = &sizing {
+                sizing.completed().await;
+            }
             injected.completed().await;
             bare.completed().await;
             budgets.completed().await;
@@ -120,6 +130,7 @@ impl<'a> Roller<'a> {
                 injected: injected.changes(),
                 bare: bare.changes(),
                 budgets: budgets.changes(),
+                autoscalers: sizing.as_ref().map(Sizing::changes),
                 namespaces: context.view.namespace_changes(),
                 switch: context.switch.store().changes(),
                 sets: context.view.set_changes(),
@@ -129,6 +140,8 @@ impl<'a> Roller<'a> {
                 injected: injected.clone(),
                 bare: bare.clone(),
                 budgets: budgets.clone(),
+                sizing,
+                sizers: Sizers::default(),
                 board,
                 book,
                 known: context.view.known(),
@@ -144,7 +157,7 @@ impl<'a> Roller<'a> {
             roller.take_in_sets();
             roller.roll(&mut watched).await;
         };
-        tokio::join!(budgets_driver, rolling);
+        tokio::join!(budgets_driver, sizing_driver, rolling);
     }
 
     async fn roll(&mut self, watched: &mut Watched) {
@@ -163,6 +176,7 @@ impl<'a> Roller<'a> {
                 _ = watched.namespaces.next() => self.take_in_sets(),
                 _ = watched.switch.next() => self.fleets.call_all(),
                 _ = watched.budgets.next() => self.fleets.call_waiting(),
+                () = changed(&mut watched.autoscalers) => self.take_in_autoscalers(),
                 Some(done) = self.work.next(), if !self.work.is_empty() => self.finish(done),
                 () = timer => self.fleets.wake(Timestamp::now()),
             }
@@ -170,6 +184,15 @@ impl<'a> Roller<'a> {
             while let Some(Some(done)) = self.work.next().now_or_never() {
                 self.finish(done);
             }
+        }
+    }
+
+    /// Their statuses change often, and concern nobody here.
+    fn take_in_autoscalers(&mut self) {
+        let sizers = self.sizing.as_ref().map(Sizing::sizers).unwrap_or_default();
+        if sizers != self.sizers {
+            self.sizers = sizers;
+            self.fleets.call_all();
         }
     }
 
@@ -381,6 +404,7 @@ impl<'a> Roller<'a> {
             budgets: &budgets,
             troubles: &rolling.troubles,
             own_writes: &self.own_writes,
+            sizers: &self.sizers,
             left_alone: &[NEVER_REVIEWED, namespace],
             now,
             is_off: self.context.is_off() || self.context.settings.mode == pillion_api::SetMode::Observe,
@@ -505,4 +529,11 @@ fn instant(at: Timestamp, now: Instant) -> Instant {
 /// So long no plan of a set is made after one that took `took`: a fifth of one core at most.
 fn rest_after(took: Duration) -> Duration {
     took * 4
+}
+
+async fn changed(changes: &mut Option<Changes>) {
+    match changes {
+        Some(changes) => drop(changes.next().await),
+        None => pending().await,
+    }
 }

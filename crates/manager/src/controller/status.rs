@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pillion_api::{BlastRadius, Meaning, Reason, SidecarSetStatus};
 use pillion_inject::coverage::Tally;
 use pillion_rollout::ledger::Summary;
 
 use super::observed::Observed;
 use super::rollout::Note;
+use crate::conditions::{Stands, condition};
 
 mod rolling;
 
-/// A condition has no longer message.
-const MAX_MESSAGE: usize = 1 << 10;
 /// So many pods are named.
 pub(super) const EXAMPLES: usize = 3;
 
@@ -42,14 +41,6 @@ pub(super) struct Facts<'a> {
     pub(super) custom_versions: BTreeMap<String, String>,
 }
 
-/// How something stands, before it is known since when.
-struct Stands {
-    kind: &'static str,
-    holds: bool,
-    reason: &'static str,
-    message: String,
-}
-
 /// The status of a set. What `before` has that is still so keeps its time.
 pub(super) fn status(facts: &Facts<'_>, before: Option<&SidecarSetStatus>, now: Timestamp) -> SidecarSetStatus {
     let Facts { tally, .. } = facts;
@@ -57,7 +48,8 @@ pub(super) fn status(facts: &Facts<'_>, before: Option<&SidecarSetStatus>, now: 
     let count = |pods: usize| is_valid.then(|| i32::try_from(pods).unwrap_or(i32::MAX));
     let [progressing, stalled] = rolling::conditions(facts);
     let stands = [ready(facts), progressing, stalled, fails_open(facts)];
-    let conditions = stands.into_iter().map(|stands| condition(stands, facts.generation, before, now)).collect();
+    let earlier = before.and_then(|before| before.conditions.as_deref());
+    let conditions = stands.into_iter().map(|stands| condition(stands, facts.generation, earlier, now)).collect();
     let mut status = SidecarSetStatus {
         observed_generation: Some(facts.generation),
         conditions: Some(conditions),
@@ -150,24 +142,10 @@ fn named(facts: &Facts<'_>) -> String {
     }
 }
 
-fn condition(stands: Stands, generation: i64, before: Option<&SidecarSetStatus>, now: Timestamp) -> Condition {
-    let Stands { kind, holds, reason, message } = stands;
-    let status = if holds { "True" } else { "False" };
-    let mut conditions = before.and_then(|before| before.conditions.as_ref()).into_iter().flatten();
-    let same = conditions.find(|condition| condition.type_ == kind && condition.status == status);
-    Condition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: message[..message.floor_char_boundary(MAX_MESSAGE)].to_owned(),
-        observed_generation: Some(generation),
-        last_transition_time: same.map_or(Time(now), |condition| condition.last_transition_time.clone()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::MAX_MESSAGE;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -27,6 +27,7 @@ use tracing::{debug, warn};
 use super::events::RefusalEvents;
 use super::ledgers::Ledgers;
 use super::metrics::{About, AdmissionMetrics, Answered};
+use super::sizing::{NamespaceSizer, Sizer};
 use crate::admission::pods::{self, Answer, Begun, Question};
 use crate::admission::{Ask, Request, Reservation, Response, Unreadable, sets};
 use crate::finish::Finish;
@@ -50,6 +51,8 @@ pub struct Handlers {
     pub(super) finish: Finish,
     /// What was asked for workloads; `None` where agents are switched off.
     pub(super) asked: Option<Asked>,
+    /// What pods are sized by; `None` where right-sizing is switched off.
+    pub(super) sizer: Option<Sizer>,
     pub(super) namespace: Arc<str>,
     /// Large pods go one after the other, so that those of normal size have the other cores.
     pub(super) large: Arc<Semaphore>,
@@ -109,9 +112,13 @@ impl Handlers {
             own_namespace: Some(&self.namespace),
             finish: self.finish.finishing(),
             hot_updates: hot_updates.as_deref(),
+            sizer: None,
         };
+        let sizer = self.sizer.as_ref().and_then(|sizer| sizer.of(&request.namespace));
+        let rightsizing = sizer.as_ref().map(NamespaceSizer::rightsizing);
         let (matched, draw) = (self.view.matched_pods(), chance::draw());
-        let question = Question { known: &known, namespace: &namespace, installation, matched: &matched, draw };
+        let question =
+            Question { known: &known, namespace: &namespace, installation, matched: &matched, draw, rightsizing };
         let Answer { response, outcomes, refusal } = match pods::begin(&request, question)? {
             Begun::Done(answer) => answer,
             Begun::Asking(asking) => {

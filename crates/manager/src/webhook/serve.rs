@@ -18,6 +18,7 @@ use super::events::RefusalEvents;
 use super::handlers::{Handlers, router};
 use super::ledgers::Ledgers;
 use super::metrics::AdmissionMetrics;
+use super::sizing::Sizer;
 use crate::events::{EventMetrics, Events};
 use crate::finish::Finish;
 use crate::gates::{IN_POD_AGENT, POD_WEBHOOK};
@@ -58,6 +59,8 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), watch_metrics, registry);
     let (ledgers, ledgers_driver) = Ledgers::watch(ledger_client.clone(), &settings.namespace, watch_metrics, registry);
     let (asked, asked_driver) = gates.is_on(&IN_POD_AGENT).then(|| Asked::watch(client, watch_metrics)).unzip();
+    let (sizer, sizer_driver) =
+        settings.sizing.rightsizing.then(|| Sizer::watch(client, settings, gates, watch_metrics)).unzip();
     let handlers = Handlers {
         view: view.clone(),
         switch: switch.clone(),
@@ -67,6 +70,7 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         mode: settings.mode,
         finish: Finish::new(settings, gates),
         asked: asked.clone(),
+        sizer: sizer.clone(),
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
     };
@@ -77,7 +81,13 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
                 driver.await;
             }
         };
-        stop.run_until_cancelled(async { tokio::join!(events_driver, ledgers_driver, asked_driver) }).await;
+        let sizer_driver = async {
+            if let Some(driver) = sizer_driver {
+                driver.await;
+            }
+        };
+        let all = async { tokio::join!(events_driver, ledgers_driver, asked_driver, sizer_driver) };
+        stop.run_until_cancelled(all).await;
     });
     // From the beginning of the end others look after the registrations: this replica may be going because they are.
     let drain = shutdown.token(Stage::Drain);
@@ -102,10 +112,19 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
             ends.begin(&format!("{error:#}"));
         }
     });
-    let switch = switch.store().clone();
-    readiness
+    let switched = switch.store().clone();
+    let readiness = readiness
         .with("ledgers", move || ledgers.check_complete())
         .with("hot updates", move || asked.as_ref().map_or(Ok(()), Asked::check_complete))
-        .with("switch", move || switch.check_complete())
-        .with("certificate", move || certificates.check_trusted())
+        .with("switch", move || switched.check_complete())
+        .with("certificate", move || certificates.check_trusted());
+    if let Some(sizer) = sizer {
+        // From the beginning of the end this replica is not there for new pods.
+        let drain = shutdown.token(Stage::Drain);
+        let telling = sizer.tell(client.clone(), Arc::clone(settings), readiness.clone(), switch.clone());
+        shutdown.spawn(Stage::Servers, async move {
+            drain.run_until_cancelled(telling).await;
+        });
+    }
+    readiness
 }

@@ -5,6 +5,7 @@ mod canary;
 mod laws;
 mod pods;
 mod sets;
+mod sizing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ fn asked(pod: &Value, sets: &[Value]) -> (Answer, Value) {
 
 fn question<'a>(known: &'a Known, namespace: &'a Namespace, installation: Installation<'a>) -> Question<'a> {
     static UNTOLD: BTreeMap<String, usize> = BTreeMap::new();
-    Question { known, namespace, installation, matched: &UNTOLD, draw: Draw(0) }
+    Question { known, namespace, installation, matched: &UNTOLD, draw: Draw(0), rightsizing: None }
 }
 
 /// The answer where no set counts.

@@ -48,7 +48,7 @@ fn facts<'a>(
     fleet: &Fleet<'a>,
     pod: &'a Pod,
     workload: usize,
-    revisions: &mut BTreeMap<&'a str, Option<bool>>,
+    revisions: &mut BTreeMap<(&'a str, usize), Option<bool>>,
 ) -> Facts<'a> {
     let update = &fleet.set.update;
     let unseen = fleet.own_writes.of(&pod.uid, &fleet.set.name, fleet.now);
@@ -56,11 +56,15 @@ fn facts<'a>(
     let settle = SignedDuration::from_secs(update.settle_seconds.into());
     // Whether a pod of a revision has all it will ever see; `None` where the revision is not known.
     let is_enough = |revision: &str| {
-        let template = fleet.templates.get(revision)?;
-        Some(Difference::between(template, &fleet.set.template).is_nothing_for_running_pods())
+        let mut difference = Difference::between(fleet.templates.get(revision)?, &fleet.set.template);
+        if let Some(sizer) = fleet.sizers.of(pod) {
+            sizer.take_out(&mut difference);
+        }
+        Some(difference.is_nothing_for_running_pods())
     };
     let has = unseen.or(given).map(|given| given.is.as_str());
-    let is_newest = has.and_then(|revision| *revisions.entry(revision).or_insert_with(|| is_enough(revision)));
+    let is_newest =
+        has.and_then(|revision| *revisions.entry((revision, workload)).or_insert_with(|| is_enough(revision)));
     let unfinished = given.filter(|given| !swap(pod, given, settle, None, fleet.now).is_done());
     Facts {
         namespace: &pod.namespace,

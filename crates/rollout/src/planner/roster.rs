@@ -12,6 +12,7 @@ use crate::difference::{Difference, Place, lasting};
 use crate::fleet::Fleet;
 use crate::pod::{Pod, State, Status, Workload};
 use crate::progress::RevisionCount;
+use crate::sizers::Sizer;
 use crate::swap::{Swap, swap};
 
 /// All pods of the set. They are looked at once, because there are many and each is far from the other in memory.
@@ -89,6 +90,8 @@ impl<'a> Roster<'a> {
             endings,
         };
         let mut known = vec![Known::Nothing];
+        // Where something else sizes the pods of a workload, less lies between the same revisions.
+        let mut known_of_sized: BTreeMap<(usize, usize), Known> = BTreeMap::new();
         let mut workloads = Workloads::default();
         let settle = SignedDuration::from_secs(fleet.set.update.settle_seconds.into());
         for pod in fleet.pods {
@@ -103,7 +106,16 @@ impl<'a> Roster<'a> {
                 _ => Swap::Done,
             };
             let revision = given.map_or(usize::MAX, |given| roster.revision(fleet, &mut known, &given.is));
-            let need = roster.need(fleet, pod, known.get(revision).copied().unwrap_or(Known::No));
+            let workload = workloads.place(pod, &mut roster.workloads);
+            let mut known_here = known.get(revision).copied().unwrap_or(Known::No);
+            if let Some(sizer) = fleet.sizers.of(pod)
+                && let Some(template) = given.and_then(|given| fleet.templates.get(&given.is))
+            {
+                known_here = *known_of_sized
+                    .entry((revision, workload))
+                    .or_insert_with(|| roster.learn(fleet, template, Some(sizer)));
+            }
+            let need = roster.need(fleet, pod, known_here);
             let mut member = Member {
                 pod,
                 given,
@@ -114,7 +126,7 @@ impl<'a> Roster<'a> {
                 is_restored: given.is_some_and(|given| given.failed.as_deref() == Some(&*fleet.set.revision)),
                 swap,
                 need,
-                workload: workloads.place(pod, &mut roster.workloads),
+                workload,
             };
             member.is_unhealthy = gate::is_unhealthy(fleet, &roster.places, &member);
             if let Some((_, count)) = roster.revisions.get_mut(revision) {
@@ -158,13 +170,16 @@ impl<'a> Roster<'a> {
         if let Some(found) = self.revisions.iter().position(|(name, _)| *name == revision) {
             return found;
         }
-        known.push(fleet.templates.get(revision).map_or(Known::No, |template| self.learn(fleet, template)));
+        known.push(fleet.templates.get(revision).map_or(Known::No, |template| self.learn(fleet, template, None)));
         self.revisions.push((revision, RevisionCount::default()));
         self.revisions.len() - 1
     }
 
-    fn learn(&mut self, fleet: &Fleet<'a>, old: &Template) -> Known {
-        let difference = Difference::between(old, &fleet.set.template);
+    fn learn(&mut self, fleet: &Fleet<'a>, old: &Template, sizer: Option<&Sizer>) -> Known {
+        let mut difference = Difference::between(old, &fleet.set.template);
+        if let Some(sizer) = sizer {
+            sizer.take_out(&mut difference);
+        }
         if difference.is_nothing_for_running_pods() {
             return Known::Nothing;
         }

@@ -98,7 +98,10 @@ pub(super) fn restores<'a>(fleet: &Fleet<'a>, roster: &Roster<'a>, gate: &GateVi
     let mut restored = Vec::new();
     for member in gate.unhealthy.iter().map(|place| &roster.members[*place]) {
         let Some((revision, template)) = gate::way_back(fleet, member) else { continue };
-        let difference = Difference::between(&fleet.set.template, template);
+        let mut difference = Difference::between(&fleet.set.template, template);
+        if let Some(sizer) = fleet.sizers.of(member.pod) {
+            sizer.take_out(&mut difference);
+        }
         let change = Change::between(&fleet.set.template, template, &difference);
         if !difference.recreate.is_empty() || allowance.take(member, Direction::Back).is_err() {
             continue;

@@ -1,6 +1,7 @@
 //! Resources of running containers.
 
 use pillion_api::Reason;
+use pillion_rollout::{Pod, Sizer};
 use serde_json::{Value, json};
 
 use crate::scene::Scene;
@@ -77,4 +78,40 @@ fn a_resize_that_the_api_server_would_refuse_waits_for_a_new_pod() {
     let mut storage = resources("200m", "64Mi");
     storage["limits"]["ephemeral-storage"] = json!("1Gi");
     assert_eq!(refused(storage), "ephemeral-storage cannot be changed while it runs");
+}
+
+/// The autoscaler `web` sizes the pods, or only some containers of them.
+fn sized(scene: &mut Scene, sizer: Sizer) {
+    let workload = Pod::workload(&scene.pods[0]);
+    let (namespace, kind, name) = (workload.namespace.to_owned(), workload.kind.to_owned(), workload.name.to_owned());
+    scene.sizers.insert(&namespace, &kind, &name, Sizer { autoscaler: "web".into(), ..sizer });
+}
+
+#[test]
+fn what_an_autoscaler_sizes_is_left_to_it_whether_the_set_resizes_or_not() {
+    for resize in [true, false] {
+        let mut scene = scene(json!({"resize": resize}), resources("200m", "64Mi"));
+        sized(&mut scene, Sizer { sizes_others: true, ..Sizer::default() });
+        let (plan, progress) = scene.plan();
+        assert!(plan.is_empty(), "{resize}");
+        assert_eq!(progress.blocked, [], "{resize}");
+        // An image is changed, and nothing beside it.
+        scene.image("proxy:2");
+        let (plan, _) = scene.plan();
+        let update = plan.actions[0].update();
+        assert_eq!((update.images.len(), update.resize()), (1, None), "{resize}");
+    }
+}
+
+#[test]
+fn a_container_that_its_autoscaler_leaves_alone_is_still_resized() {
+    for sizer in [
+        Sizer { sizes_others: true, named: [("proxy".into(), false)].into(), ..Sizer::default() },
+        Sizer { sizes_others: false, named: [("app".into(), true)].into(), ..Sizer::default() },
+    ] {
+        let mut scene = scene(json!({"resize": true}), resources("200m", "64Mi"));
+        sized(&mut scene, sizer);
+        let (plan, _) = scene.plan();
+        assert_eq!(plan.actions[0].update().resources.len(), 1);
+    }
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use pillion_api::{Meaning, PodRevision, PodRevisions, Template, review};
 use pillion_plan::{Action, List, Plan, check};
 use pillion_rollout::{
-    Container, DisruptionBudget, Fleet, OwnWrites, Owner, Pod, Progress, State, Status, ground, plan,
+    Container, DisruptionBudget, Fleet, OwnWrites, Owner, Pod, Progress, Sizers, State, Status, ground, plan,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ pub(crate) struct Scene {
     pub(crate) budgets: Vec<DisruptionBudget>,
     pub(crate) troubles: BTreeMap<Box<str>, String>,
     pub(crate) own_writes: OwnWrites,
+    pub(crate) sizers: Sizers,
     pub(crate) now: Timestamp,
     pub(crate) is_off: bool,
 }
@@ -67,6 +68,7 @@ impl Scene {
             budgets: Vec::new(),
             troubles: BTreeMap::new(),
             own_writes: OwnWrites::default(),
+            sizers: Sizers::default(),
             now,
             is_off: false,
         };
@@ -149,6 +151,7 @@ impl Scene {
             budgets: &self.budgets,
             troubles: &self.troubles,
             own_writes: &self.own_writes,
+            sizers: &self.sizers,
             left_alone: &["kube-system"],
             now: self.now,
             is_off: self.is_off,

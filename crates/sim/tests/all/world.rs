@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pillion_api::{Meaning, PodRevision, PodRevisions, Template, review};
 use pillion_plan::{Action, Facts, Ground, Ours, Plan, check};
 use pillion_rollout::{
-    Fleet, OwnWrites, Pod, Progress, RawPod, effective_max_unavailable, ground, pinned_target, plan,
+    Fleet, OwnWrites, Pod, Progress, RawPod, Sizers, effective_max_unavailable, ground, pinned_target, plan,
 };
 use pillion_sim::{Cluster, Habits};
 use serde::Deserialize as _;
@@ -205,6 +205,7 @@ impl World {
             budgets: &[],
             troubles: &self.manager.troubles,
             own_writes: &self.manager.own_writes,
+            sizers: &Sizers::default(),
             left_alone: &[],
             now: self.cluster.now(),
             is_off: false,

@@ -59,6 +59,13 @@ pub const CRATES: &[CrateRule] = &[
         test_imports: NO_MORE,
     },
     CrateRule {
+        name: "pod",
+        decides: "how a pod that is JSON is edited, and what it asks of a node",
+        kind: Kind::Pure,
+        imports: &["quantity"],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
         name: "yaml",
         decides: "what a YAML text says, and where it says it",
         kind: Kind::Pure,
@@ -104,7 +111,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "inject",
         decides: "which sidecars a pod gets at admission, as one patch with its reasons",
         kind: Kind::Pure,
-        imports: &["agent-api", "plan", "api", "expr", "quantity"],
+        imports: &["agent-api", "plan", "api", "expr", "pod", "quantity"],
         test_imports: NO_MORE,
     },
     CrateRule {
@@ -118,7 +125,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "rightsize",
         decides: "how much a container needs, from what it used, and when to resize it",
         kind: Kind::Pure,
-        imports: &["plan", "api", "quantity", "expr"],
+        imports: &["plan", "api", "pod", "quantity", "expr"],
         test_imports: NO_MORE,
     },
     CrateRule {
@@ -139,7 +146,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "manager",
         decides: "when the deciders are asked; carries out their plans, and nobody else does",
         kind: Kind::Program,
-        imports: &["quantity", "expr", "api", "plan", "inject", "rollout", "rightsize", "agent-api", "runtime"],
+        imports: &["quantity", "pod", "expr", "api", "plan", "inject", "rollout", "rightsize", "agent-api", "runtime"],
         test_imports: TestImports::Also(&["sim", "testbed"]),
     },
     CrateRule {
@@ -155,6 +162,7 @@ pub const CRATES: &[CrateRule] = &[
         kind: Kind::Program,
         imports: &[
             "quantity",
+            "pod",
             "yaml",
             "expr",
             "api",

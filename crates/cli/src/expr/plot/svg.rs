@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pillion_expr::Ratio;
 
 use super::Picture;
-use super::scale::Scale;
+use crate::drawing::{escaped, pixels, position};
 
 const WIDTH: i128 = 760;
 const HEIGHT: i128 = 440;
@@ -132,26 +132,7 @@ fn down(picture: &Picture<'_>, y: Ratio) -> String {
     pixels(position(&picture.vertical, y, BOTTOM, TOP))
 }
 
-/// Where a value of the scale lies between two pixels; the first for the low end.
-fn position(scale: &Scale, value: Ratio, low: i128, high: i128) -> Ratio {
-    let share = || value.checked_sub(scale.low)?.checked_div(scale.high.checked_sub(scale.low)?);
-    let place = share().and_then(|share| share.checked_mul(Ratio::whole(high - low))?.checked_add(Ratio::whole(low)));
-    place.unwrap_or(Ratio::whole(low))
-}
-
-/// A coordinate with two digits.
-fn pixels(place: Ratio) -> String {
-    let hundredths = place.checked_mul(Ratio::whole(100)).map_or(0, Ratio::floor);
-    let sign = if hundredths < 0 { "-" } else { "" };
-    let (whole, rest) = (hundredths.abs() / 100, hundredths.abs() % 100);
-    if rest == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest:02}") }
-}
-
 fn caption(source: &str) -> String {
     let shown: String = source.chars().take(CAPTION).collect();
     if shown.len() < source.len() { format!("{shown}…") } else { shown }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

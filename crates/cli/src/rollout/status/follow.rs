@@ -14,6 +14,7 @@ use super::pace::Pace;
 use super::screen::{self, Screen};
 use super::text::{self, Detail};
 use super::{Arguments, json};
+use crate::layout::terminal;
 use crate::live::{Cluster, Failure, Progress};
 use crate::rollout::gather::{Rollout, SeenPod, said};
 use crate::rollout::picture::Picture;
@@ -141,7 +142,7 @@ impl Teller {
     fn tell(&mut self, picture: &Picture, now: Timestamp, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let estimate = self.pace.look(picture, now);
         if let Some(screen) = &mut self.screen {
-            let size = screen::size();
+            let size = terminal();
             let detail =
                 if picture.state.is_final() { Detail::Full } else { Detail::Lines(size.rows.saturating_sub(1)) };
             let text = text::text(picture, estimate.as_ref(), detail);

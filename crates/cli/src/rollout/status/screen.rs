@@ -4,16 +4,6 @@ use std::io::{self, IsTerminal as _, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
-/// What is taken where a terminal does not say how large it is.
-const USUAL: Size = Size { rows: 24, columns: 80 };
-
-/// How large a terminal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-}
-
 /// A place that is drawn over.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
@@ -25,13 +15,6 @@ pub(super) struct Screen {
 pub(super) fn is_drawn_on() -> bool {
     let stdout = io::stdout();
     stdout.is_terminal() && AutoStream::choice(&stdout) != ColorChoice::Never
-}
-
-/// How large the terminal is now; people change it.
-pub(super) fn size() -> Size {
-    let Ok(found) = rustix::termios::tcgetwinsize(io::stdout()) else { return USUAL };
-    let or = |found: u16, usual| if found == 0 { usual } else { usize::from(found) };
-    Size { rows: or(found.ws_row, USUAL.rows), columns: or(found.ws_col, USUAL.columns) }
 }
 
 impl Screen {

@@ -7,7 +7,7 @@ use pillion_api::{PodCount, Reason};
 use pillion_rollout::{Blocked, Counts};
 
 use super::pace::Estimate;
-use crate::layout::{hanging, indented};
+use crate::layout::{hanging, indented, shortened};
 use crate::preview::explained;
 use crate::rollout::edits::written;
 use crate::rollout::history::plural;
@@ -197,18 +197,6 @@ fn branch(indent: usize, title: &str, counts: &Counts, is_stalled: bool) -> Stri
     let share = format!("{}/{}", done(counts), counts.pods);
     let line = format!("{:indent$}{title:room$} {share:>11} {} {}", "", bar(counts), note(counts, is_stalled));
     format!("{}\n", line.trim_end())
-}
-
-/// Names of one team begin alike and end otherwise, so both ends are kept.
-fn shortened(title: &str, room: usize) -> String {
-    let length = title.chars().count();
-    if length <= room {
-        return title.to_owned();
-    }
-    let begin = room / 2;
-    let end = length - (room - begin - 1);
-    let kept = |from, to| title.chars().skip(from).take(to - from).collect::<String>();
-    format!("{}…{}", kept(0, begin), kept(end, length))
 }
 
 fn note(counts: &Counts, is_stalled: bool) -> String {

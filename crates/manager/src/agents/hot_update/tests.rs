@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 fn spec(max_in_flight: Option<&IntOrString>) -> HotUpdateSpec {
     serde_json::from_value(

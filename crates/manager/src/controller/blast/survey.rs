@@ -102,6 +102,7 @@ impl Survey<'_> {
             finish: self.context.finish.finishing(),
             // What is asked of an agent is no business of who counts sidecars.
             hot_updates: None,
+            sizer: None,
         };
         let effect = if created.origin.is_template() {
             edit.effect(&created.pod, &namespace, installation)

@@ -6,14 +6,14 @@ use pillion_quantity::Resource;
 /// The most steps a scale has.
 const MOST_STEPS: i128 = 6;
 
-pub(super) struct Scale {
-    pub(super) low: Ratio,
-    pub(super) high: Ratio,
+pub(crate) struct Scale {
+    pub(crate) low: Ratio,
+    pub(crate) high: Ratio,
     step: Ratio,
 }
 
 /// The finite ends of a range; a range over a finite domain has both.
-pub(super) fn ends(range: Range) -> Option<(Ratio, Ratio)> {
+pub(crate) fn ends(range: Range) -> Option<(Ratio, Ratio)> {
     match (range.low, range.high) {
         (Extreme::Finite { value: low, .. }, Extreme::Finite { value: high, .. }) => Some((low, high)),
         _ => None,
@@ -22,12 +22,12 @@ pub(super) fn ends(range: Range) -> Option<(Ratio, Ratio)> {
 
 impl Scale {
     /// With these very ends.
-    pub(super) fn exact(low: Ratio, high: Ratio, resource: Resource) -> Option<Self> {
+    pub(crate) fn exact(low: Ratio, high: Ratio, resource: Resource) -> Option<Self> {
         Some(Self { low, high, step: readable_step(high.checked_sub(low)?, resource)? })
     }
 
     /// With ends moved outwards to whole steps. A single value gets a scale around it.
-    pub(super) fn rounded(low: Ratio, high: Ratio, resource: Resource) -> Option<Self> {
+    pub(crate) fn rounded(low: Ratio, high: Ratio, resource: Resource) -> Option<Self> {
         let high = if low == high { low.checked_add(Ratio::ONE)? } else { high };
         let step = readable_step(high.checked_sub(low)?, resource)?;
         let low = step.checked_mul(Ratio::whole(low.checked_div(step)?.floor()))?;
@@ -36,14 +36,14 @@ impl Scale {
     }
 
     /// The whole steps from end to end.
-    pub(super) fn ticks(&self) -> Vec<Ratio> {
+    pub(crate) fn ticks(&self) -> Vec<Ratio> {
         let nth = |number: i128| self.step.checked_mul(Ratio::whole(number));
         let first = self.low.checked_div(self.step).map_or(0, Ratio::ceil);
         (first..).map_while(nth).take_while(|tick| *tick <= self.high).collect()
     }
 
     /// The position of a value among `places` places, the first for the low end and the last for the high.
-    pub(super) fn place(&self, value: Ratio, places: usize) -> Option<usize> {
+    pub(crate) fn place(&self, value: Ratio, places: usize) -> Option<usize> {
         let last = i128::try_from(places.checked_sub(1)?).ok()?;
         let share = value.checked_sub(self.low)?.checked_div(self.high.checked_sub(self.low)?)?;
         let twice = share.checked_mul(Ratio::whole(2 * last))?.checked_add(Ratio::ONE)?;
@@ -51,7 +51,7 @@ impl Scale {
     }
 
     /// The value at one of `places` places.
-    pub(super) fn value(&self, place: usize, places: usize) -> Option<Ratio> {
+    pub(crate) fn value(&self, place: usize, places: usize) -> Option<Ratio> {
         let share = Ratio::new(i128::try_from(place).ok()?, i128::try_from(places.checked_sub(1)?).ok()?)?;
         self.low.checked_add(self.high.checked_sub(self.low)?.checked_mul(share)?)
     }

@@ -1,6 +1,6 @@
 //! What a pod asks of a node as a whole: its requests as the scheduler counts them, and its quality-of-service class.
 //!
-//! These are Kubernetes' rules and know nothing of sets. What is not filled in yet ([`fill_in`](crate::fill_in)) is not seen.
+//! These are Kubernetes' rules and know nothing of sets. Defaults that the API server has not filled in yet are not seen.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use pillion_quantity::Quantity;
 use serde_json::Value;
 
-use crate::pod::{Unreadable, list, object};
+use crate::read::{Unreadable, list, object};
 
 /// By the name of the resource.
 type Amounts = BTreeMap<String, Quantity>;

@@ -29,33 +29,39 @@ pub enum Operation {
 }
 
 /// A pod that is being edited, and the operations that do the same to the original.
-pub(crate) struct Editor {
+#[derive(Debug)]
+pub struct Editor {
     pod: Value,
     patch: Vec<Operation>,
 }
 
 /// A step into an object or a list.
-#[derive(Clone, Copy)]
-pub(crate) enum Step<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A field of an object.
     Key(&'a str),
+    /// An item of a list.
     At(usize),
 }
 
 impl Editor {
-    pub(crate) fn new(pod: Value) -> Self {
+    /// A pod before any change.
+    pub fn new(pod: Value) -> Self {
         Self { pod, patch: Vec::new() }
     }
 
-    pub(crate) fn finish(self) -> (Value, Vec<Operation>) {
+    /// The pod with the changes, and the changes.
+    pub fn finish(self) -> (Value, Vec<Operation>) {
         (self.pod, self.patch)
     }
 
     /// The pod as it is so far.
-    pub(crate) fn pod(&self) -> &Value {
+    pub fn pod(&self) -> &Value {
         &self.pod
     }
 
-    pub(crate) fn get(&self, steps: &[Step<'_>]) -> Option<&Value> {
+    /// What is at a place; `None` where nothing is.
+    pub fn get(&self, steps: &[Step<'_>]) -> Option<&Value> {
         steps.iter().try_fold(&self.pod, |value, step| match step {
             Step::Key(key) => value.get(key),
             Step::At(at) => value.get(at),
@@ -63,7 +69,7 @@ impl Editor {
     }
 
     /// Gives a field of an object a value; does nothing where it has it. The object is made where it is missing.
-    pub(crate) fn set(&mut self, object: &[Step<'_>], key: &str, value: Value) {
+    pub fn set(&mut self, object: &[Step<'_>], key: &str, value: Value) {
         let Some(fields) = self.object(object) else {
             self.write(object, Value::Object(Map::from_iter([(key.to_owned(), value)])), false);
             return;
@@ -77,14 +83,14 @@ impl Editor {
     }
 
     /// Takes a field of an object away, if it is there.
-    pub(crate) fn unset(&mut self, object: &[Step<'_>], key: &str) {
+    pub fn unset(&mut self, object: &[Step<'_>], key: &str) {
         if self.object(object).is_some_and(|fields| fields.contains_key(key)) {
             self.remove(&[object, &[Step::Key(key)]].concat());
         }
     }
 
     /// Puts a value into a list, which is made where it is missing. `None` is its end.
-    pub(crate) fn insert(&mut self, list: &[Step<'_>], at: Option<usize>, value: Value) {
+    pub fn insert(&mut self, list: &[Step<'_>], at: Option<usize>, value: Value) {
         let Some(items) = self.get(list).and_then(Value::as_array) else {
             self.write(list, Value::Array(vec![value]), false);
             return;
@@ -98,7 +104,7 @@ impl Editor {
     }
 
     /// Takes an item of a list away.
-    pub(crate) fn remove(&mut self, place: &[Step<'_>]) {
+    pub fn remove(&mut self, place: &[Step<'_>]) {
         let Some((last, parent)) = place.split_last() else { return };
         match (self.get_mut(parent), last) {
             (Some(Value::Object(fields)), Step::Key(key)) if fields.contains_key(*key) => {
