@@ -28,15 +28,26 @@ impl Slot {
     /// another process opens it would let two beds hold the same slot.
     pub(crate) fn take(folder: &Path) -> io::Result<HeldSlot> {
         fs::create_dir_all(folder)?;
-        for number in 0..SLOTS {
-            let lock = File::create(folder.join(format!("slot-{number}.lock")))?;
-            match lock.try_lock() {
-                Ok(()) => return Ok(HeldSlot { slot: Slot(number), _lock: lock }),
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(error),
+        for slot in Self::all() {
+            if let Some(held) = slot.try_hold(folder)? {
+                return Ok(held);
             }
         }
         Err(io::Error::other(format!("all {SLOTS} slots for beds are taken: stop one")))
+    }
+
+    /// Takes this slot unless a living bed holds it.
+    pub(crate) fn try_hold(self, folder: &Path) -> io::Result<Option<HeldSlot>> {
+        let lock = File::create(folder.join(format!("slot-{}.lock", self.0)))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(HeldSlot { slot: self, _lock: lock })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..SLOTS).map(Self)
     }
 
     /// Name of the bed's network namespace and of its cgroups.
@@ -86,6 +97,7 @@ mod tests {
         let first = Slot::take(folder.path()).unwrap();
         let second = Slot::take(folder.path()).unwrap();
         assert_eq!((first.slot, second.slot), (Slot(0), Slot(1)));
+        assert!(Slot(0).try_hold(folder.path()).unwrap().is_none(), "it is held");
         drop(first);
         assert_eq!(Slot::take(folder.path()).unwrap().slot, Slot(0));
     }
@@ -93,8 +105,7 @@ mod tests {
     #[test]
     fn no_address_is_shared_by_two_slots() {
         let mut seen = std::collections::BTreeSet::new();
-        for number in 0..SLOTS {
-            let slot = Slot(number);
+        for slot in Slot::all() {
             for address in
                 [slot.host().to_string(), slot.node().to_string(), slot.loopback().to_string(), slot.pod_network()]
             {

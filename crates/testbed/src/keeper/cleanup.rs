@@ -39,6 +39,13 @@ pub(crate) fn remove_all(slot: Slot, deadline: Instant) -> Vec<String> {
     left
 }
 
+/// Whether there is anything of a bed in this slot, living or left behind.
+pub(crate) fn is_in_use(slot: Slot) -> bool {
+    slot.folder().exists()
+        || namespace(slot).exists()
+        || cgroup::folders(&slot.name()).iter().any(|folder| folder.exists())
+}
+
 /// Processes in the bed's namespace or cgroups that are not below this keeper.
 fn strangers(slot: Slot) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();

@@ -37,6 +37,7 @@ pub(crate) fn keep(locks: &Path) -> io::Result<()> {
     if !left.is_empty() {
         return Err(io::Error::other(format!("cannot clear slot of an earlier bed: {}", left.join(", "))));
     }
+    sweep_others(locks)?;
     std::fs::create_dir(held.slot.folder())?;
     say(&Reply::Holding { slot: held.slot })?;
 
@@ -47,6 +48,16 @@ pub(crate) fn keep(locks: &Path) -> io::Result<()> {
     let mut left: Vec<String> = stubborn.iter().map(|pid| format!("process {pid}")).collect();
     left.extend(cleanup::remove_all(held.slot, Instant::now() + PATIENCE));
     if left.is_empty() { served } else { Err(io::Error::other(format!("could not remove {}", left.join(", ")))) }
+}
+
+/// Clears every other slot whose keeper was killed: no later bed may ever come to take it.
+fn sweep_others(locks: &Path) -> io::Result<()> {
+    for slot in Slot::all().filter(|slot| cleanup::is_in_use(*slot)) {
+        let Some(abandoned) = slot.try_hold(locks)? else { continue };
+        // What cannot be removed is in nobody's way until a bed takes that slot, which then says so.
+        cleanup::remove_all(abandoned.slot, Instant::now() + PATIENCE);
+    }
+    Ok(())
 }
 
 fn requests() -> Receiver<Request> {
