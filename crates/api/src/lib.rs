@@ -68,6 +68,7 @@ pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};
 pub use read::{CUSTOM_VERSION_LABEL, Review, expression_warnings, review, template};
 pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
 pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
+pub use schema_check::check_autoscaler;
 pub use selector::{Condition, LabelSelector, LabelSelectorRequirement, Requirement, Selector, SelectorOperator};
 pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSetSpec};
 pub use status::{

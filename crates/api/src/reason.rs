@@ -16,11 +16,13 @@ pub enum Group {
     Rollout,
     /// Agents in pods: their configurations, and what they were asked for.
     Agent,
+    /// Autoscalers: what is wrong with them.
+    Size,
 }
 
 impl Group {
     /// All groups, in the order of their codes.
-    pub const ALL: [Self; 5] = [Self::Spec, Self::Verdict, Self::Refusal, Self::Rollout, Self::Agent];
+    pub const ALL: [Self; 6] = [Self::Spec, Self::Verdict, Self::Refusal, Self::Rollout, Self::Agent, Self::Size];
 
     /// What the group is about.
     pub const fn title(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Group {
             Self::Refusal => "Pods: why a set could not be applied",
             Self::Rollout => "Rollouts: how the update of running pods stands",
             Self::Agent => "Agents in pods: their configurations, and hot updates",
+            Self::Size => "VerticalPodAutoscalers: what is wrong, or has no effect",
         }
     }
 
@@ -40,6 +43,7 @@ impl Group {
             Self::Refusal => b'3',
             Self::Rollout => b'4',
             Self::Agent => b'5',
+            Self::Size => b'6',
         }
     }
 }
@@ -434,6 +438,16 @@ reasons! {
     HotUpdateSuperseded "PL515" "Another record of the same workload is newer."
         cause "Two HotUpdates name the workload; the one that was created last holds."
         cure "Delete the older one.";
+
+    AutoscalerInvalid "PL601" "A field of a VerticalPodAutoscaler cannot be meant."
+        cause "Upstream's webhook refuses such an object. Pillion has no webhook for it: the field is left out, or the object is not used, and its condition ConfigUnsupported says so."
+        cure "Correct the field the message names; `pillion lint` shows it in place.";
+    AutoscalerFieldIgnored "PL602" "A field of a VerticalPodAutoscaler has no effect."
+        cause "The field is one of upstream's gate PerVPAConfig, which is not served for one object, or another field says the same."
+        cure "Remove it; for all objects, use the flag of the rightsizer that the message names.";
+    AutoscalerModeDeprecated "PL603" "A mode of a VerticalPodAutoscaler is deprecated."
+        cause "`Auto` means Recreate, here and upstream, and will be removed."
+        cure "Write Recreate, or InPlaceOrRecreate to have pods resized without an eviction.";
 }
 
 impl Reason {

@@ -12,29 +12,50 @@ use crate::Reason;
 use crate::crd::sidecar_set_schema;
 use crate::problem::{FieldPath, Problem};
 use crate::rule::{RULES, Rule};
+use crate::vertical_pod_autoscaler::vertical_pod_autoscaler_schema;
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(sidecar_set_schema);
-/// The patterns of the schema, by their text: to compile one takes far longer than to use it.
-static PATTERNS: LazyLock<BTreeMap<String, Regex>> = LazyLock::new(|| {
-    let mut patterns = BTreeMap::new();
-    collect_patterns(&SCHEMA, &mut patterns);
-    patterns
-});
-static PLACED_RULES: LazyLock<Vec<(String, &'static Rule)>> =
-    LazyLock::new(|| RULES.iter().flat_map(|rule| rule.places().into_iter().map(move |place| (place, rule))).collect());
+static SIDECAR_SETS: LazyLock<Definition> = LazyLock::new(|| Definition::new(sidecar_set_schema(), RULES));
+static AUTOSCALERS: LazyLock<Definition> = LazyLock::new(|| Definition::new(vertical_pod_autoscaler_schema(), &[]));
 
-/// Everything the schema and its rules have against an object.
+/// Everything the schema and its rules have against a `SidecarSet`.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
-    let mut walk = Walk { problems: Vec::new() };
-    walk.node(&SCHEMA, object, &FieldPath::root(), "");
-    walk.problems
+    SIDECAR_SETS.check(object)
 }
 
-struct Walk {
+/// Everything the schema has against a `VerticalPodAutoscaler`.
+pub fn check_autoscaler(object: &Value) -> Vec<Problem> {
+    AUTOSCALERS.check(object)
+}
+
+/// What objects of a kind are checked against.
+struct Definition {
+    schema: Value,
+    /// The patterns of the schema, by their text: to compile one takes far longer than to use it.
+    patterns: BTreeMap<String, Regex>,
+    rules: Vec<(String, &'static Rule)>,
+}
+
+impl Definition {
+    fn new(schema: Value, rules: &'static [Rule]) -> Self {
+        let mut patterns = BTreeMap::new();
+        collect_patterns(&schema, &mut patterns);
+        let rules = rules.iter().flat_map(|rule| rule.places().into_iter().map(move |place| (place, rule))).collect();
+        Self { schema, patterns, rules }
+    }
+
+    fn check(&self, object: &Value) -> Vec<Problem> {
+        let mut walk = Walk { definition: self, problems: Vec::new() };
+        walk.node(&self.schema, object, &FieldPath::root(), "");
+        walk.problems
+    }
+}
+
+struct Walk<'a> {
+    definition: &'a Definition,
     problems: Vec<Problem>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn violation(&mut self, path: &FieldPath, message: String, help: impl Into<String>) {
         self.problems.push(Problem::error(Reason::SchemaViolation, path.clone(), message, help));
     }
@@ -147,7 +168,8 @@ impl Walk {
             self.violation(path, message, format!("use one of {}", allowed.join(", ")));
         }
         let pattern = schema.get("pattern").and_then(Value::as_str);
-        if let Some(pattern) = pattern.filter(|pattern| !PATTERNS.get(*pattern).is_some_and(|it| it.is_match(text))) {
+        let patterns = &self.definition.patterns;
+        if let Some(pattern) = pattern.filter(|pattern| !patterns.get(*pattern).is_some_and(|it| it.is_match(text))) {
             self.violation(path, format!("{text:?} should match '{pattern}'"), "write it so");
         }
     }
@@ -187,7 +209,7 @@ impl Walk {
     }
 
     fn rules(&mut self, value: &Value, path: &FieldPath, place: &str) {
-        for (_, rule) in PLACED_RULES.iter().filter(|(at, rule)| at == place && !(rule.holds)(value)) {
+        for (_, rule) in self.definition.rules.iter().filter(|(at, rule)| at == place && !(rule.holds)(value)) {
             let mut fields = rule.fields.iter().map(|names| path.fields(names));
             let first = fields.next().unwrap_or_else(|| path.clone());
             let problem = Problem::error(rule.reason, first, rule.what(value), rule.help);

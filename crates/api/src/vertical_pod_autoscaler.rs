@@ -382,6 +382,11 @@ pub fn vertical_pod_autoscaler_crd() -> Value {
     crd
 }
 
+/// The schema of VerticalPodAutoscaler.
+pub(crate) fn vertical_pod_autoscaler_schema() -> Value {
+    vertical_pod_autoscaler_crd().pointer("/spec/versions/0/schema/openAPIV3Schema").cloned().unwrap_or_default()
+}
+
 /// Reads a map whose keys are numbers. In JSON they are texts, and where an object was read with fields left over for later,
 /// as objects of any kind are, they stay texts.
 fn by_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u32, u32>, D::Error> {

@@ -3,7 +3,7 @@
 //! - [`main`]: reads the command line, runs the verb, turns its [`Ending`] into an exit status.
 //! - `expr`: the workbench for resource expressions.
 //! - `render`: the pods that workloads would become, and why.
-//! - `lint`: what is wrong with sets, with the place in the file.
+//! - `lint`: what is wrong with sets and autoscalers, with the place in the file.
 //! - `test`: whether they become what is expected.
 //! - `why`: why a pod of a cluster is as it is.
 //! - `diff`: what applying sets would do to the pods of a cluster.
@@ -27,6 +27,7 @@ use anstream::AutoStream;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod agent;
+mod autoscalers;
 mod check;
 mod convert;
 mod diagnostic;

@@ -1,4 +1,4 @@
-//! `pillion lint`: everything that can be said about sets before a cluster sees them.
+//! `pillion lint`: everything that can be said about sets and autoscalers before a cluster sees them.
 
 use std::io;
 use std::path::PathBuf;

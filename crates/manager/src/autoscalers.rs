@@ -7,8 +7,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client};
-use pillion_api::{VerticalPodAutoscaler, VerticalPodAutoscalerStatus};
-use pillion_rightsize::Autoscaler;
+use pillion_api::{Problem, Reason, VerticalPodAutoscaler, VerticalPodAutoscalerStatus};
+use pillion_rightsize::{Autoscaler, review};
 use pillion_runtime::watch::{Freshness, Selection, Store, WatchMetrics, watch};
 
 use crate::sizing_settings::SizingSettings;
@@ -22,6 +22,8 @@ pub(crate) struct Claimed {
     pub(crate) generation: i64,
     /// What it means; else why it cannot be used.
     pub(crate) meaning: Result<Autoscaler, String>,
+    /// What is wrong with it, or has no effect, though it can be used.
+    pub(crate) problems: Vec<Problem>,
     /// Its status, as it is stored.
     pub(crate) status: Option<VerticalPodAutoscalerStatus>,
 }
@@ -55,10 +57,13 @@ fn claimed(object: VerticalPodAutoscaler, name: &str, all: bool) -> Option<Claim
         Ok(meaning) => meaning.is_claimed(name, all),
         Err(_) => all || object.spec.recommenders.iter().flatten().next().is_some_and(|own| own.name == name),
     };
+    let mut problems = review(&object);
+    problems.retain(|problem| problem.reason != Reason::AutoscalerModeDeprecated);
     is_ours.then(|| Claimed {
         uid: object.metadata.uid.unwrap_or_default(),
         generation: object.metadata.generation.unwrap_or_default(),
         meaning,
+        problems,
         status: object.status,
     })
 }
@@ -83,8 +88,26 @@ mod tests {
         let claimed = of(&ours, "Off", false).unwrap();
         assert_eq!((claimed.uid.as_str(), claimed.generation, claimed.meaning.is_ok()), ("u-1", 3, true));
         assert!(of(&ours, "Sometimes", false).unwrap().meaning.is_err());
+        assert_eq!(claimed.problems, Vec::new());
         assert_eq!(of(&Value::Null, "Off", false), None);
         assert_eq!(of(&Value::Null, "Sometimes", false), None);
         assert!(of(&Value::Null, "Sometimes", true).is_some());
+    }
+
+    #[test]
+    fn what_has_no_effect_is_kept_and_what_is_only_deprecated_is_not() {
+        let mut object = object(&json!([{"name": "pillion"}]), "Auto");
+        let policy = object.spec.update_policy.as_mut().unwrap();
+        policy.evict_after_oom_seconds = Some(60);
+        let claimed = claimed(object, "pillion", false).unwrap();
+        let problems: Vec<String> = claimed.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            problems,
+            [
+                "spec.updatePolicy.evictAfterOOMSeconds: PL602: this field has no effect: it is not supported for one object: \
+              use the flag --evict-after-oom-threshold"
+            ]
+        );
+        assert!(claimed.meaning.is_ok());
     }
 }

@@ -30,4 +30,4 @@ pub use estimate::{
 };
 pub use policy::{Autoscaler, Boost, BoostBy, ContainerPolicy, EvictionRequirement, Mode, Target, UPDATE_MODE};
 pub use recommendation::{ContainerRecommendation, Recommendation};
-pub use review::{Finding, review};
+pub use review::review;

@@ -1,130 +1,124 @@
 //! What is wrong with a `VerticalPodAutoscaler`: what upstream's webhook refuses, and what is not supported here.
 
-use std::fmt;
-
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
-use pillion_api::{ContainerResourcePolicy, PodUpdatePolicy, ResourceList, StartupBoost, VerticalPodAutoscaler};
+use pillion_api::{
+    ContainerResourcePolicy, FieldPath, PodUpdatePolicy, Problem, Reason, ResourceList, StartupBoost,
+    VerticalPodAutoscaler,
+};
 use pillion_quantity::{Quantity, Resource};
 
 use crate::amounts::Amounts;
 use crate::policy::Mode;
 
-/// One thing a person should put right, or know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Whether the object cannot be used as it is; else it is used, and only the person is told.
-    pub is_error: bool,
-    /// Where it is, as `spec.updatePolicy.updateMode`.
-    pub path: String,
-    /// What is wrong, and the way out.
-    pub message: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
-    }
-}
-
 /// What is wrong with an object, in the order of its fields.
-pub fn review(object: &VerticalPodAutoscaler) -> Vec<Finding> {
+pub fn review(object: &VerticalPodAutoscaler) -> Vec<Problem> {
     let mut review = Review::default();
     let spec = &object.spec;
     if let Some(update) = &spec.update_policy {
         review.update(update);
     }
     let policies = spec.resource_policy.iter().flat_map(|policy| policy.container_policies.iter().flatten());
+    let all = FieldPath::of("spec.resourcePolicy.containerPolicies");
     let mut names: Vec<&str> = Vec::new();
     for (at, policy) in policies.enumerate() {
-        let path = format!("spec.resourcePolicy.containerPolicies[{at}]");
+        let path = all.index(at);
+        let field = path.field("containerName");
         let name = policy.container_name.as_deref().unwrap_or_default();
         if name.is_empty() {
-            review.error(format!("{path}.containerName"), "is missing: name a container, or * for all others");
-        } else if names.contains(&name) {
-            let message = format!("{name:?} has a policy above, which holds: remove one of the two");
-            review.warning(format!("{path}.containerName"), message);
+            review.invalid(field, "is missing", "name a container, or * for all others");
+        } else if let Some(first) = names.iter().position(|other| *other == name) {
+            let message = format!("{name:?} has a policy above, which holds");
+            let problem = Problem::warning(Reason::AutoscalerFieldIgnored, field, message, "remove one of the two");
+            review.problems.push(problem.with_also(all.index(first).field("containerName")));
         }
         names.push(name);
         review.policy(policy, &path);
     }
     if let Some(boost) = &spec.startup_boost {
-        review.boost(boost, "spec.startupBoost");
+        review.boost(boost, &FieldPath::of("spec.startupBoost"));
     }
     if spec.recommenders.iter().flatten().count() > 1 {
-        review.error("spec.recommenders", "names more than one recommender: keep one");
+        review.invalid(FieldPath::of("spec.recommenders"), "names more than one recommender", "keep one");
     }
-    review.findings
+    review.problems
 }
 
 #[derive(Default)]
 struct Review {
-    findings: Vec<Finding>,
+    problems: Vec<Problem>,
 }
 
 impl Review {
-    fn error(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.findings.push(Finding { is_error: true, path: path.into(), message: message.into() });
+    fn invalid(&mut self, path: FieldPath, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::error(Reason::AutoscalerInvalid, path, message, help));
     }
 
-    fn warning(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.findings.push(Finding { is_error: false, path: path.into(), message: message.into() });
+    fn ignored(&mut self, path: FieldPath, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::warning(Reason::AutoscalerFieldIgnored, path, message, help));
     }
 
-    fn unsupported(&mut self, path: String, is_said: bool, flag: &str) {
+    fn unsupported(&mut self, path: FieldPath, is_said: bool, flag: &str) {
         if is_said {
-            self.warning(path, format!("is not supported for one object and has no effect: use the flag {flag}"));
+            self.ignored(
+                path,
+                "this field has no effect: it is not supported for one object",
+                format!("use the flag {flag}"),
+            );
         }
     }
 
     fn update(&mut self, update: &PodUpdatePolicy) {
-        let path = "spec.updatePolicy";
+        let path = FieldPath::of("spec.updatePolicy");
+        let mode = path.field("updateMode");
         let modes = "use Off, Initial, Recreate, InPlaceOrRecreate or InPlace";
         match update.update_mode.as_deref() {
-            None => self.error(format!("{path}.updateMode"), format!("is missing: {modes}")),
-            Some("Auto") => self.warning(format!("{path}.updateMode"), "Auto is deprecated and means Recreate: say so"),
-            Some(word) if Mode::parse(word).is_none() => {
-                self.error(format!("{path}.updateMode"), format!("{word:?} is no mode: {modes}"));
+            None => self.invalid(mode, "is missing", modes),
+            Some("Auto") => {
+                let message = "Auto is deprecated and means Recreate";
+                self.problems.push(Problem::warning(Reason::AutoscalerModeDeprecated, mode, message, "write Recreate"));
             }
+            Some(word) if Mode::parse(word).is_none() => self.invalid(mode, format!("{word:?} is no mode"), modes),
             Some(_) => {}
         }
-        if update.min_replicas.is_some_and(|least| least <= 0) {
-            self.error(format!("{path}.minReplicas"), "must be 1 or more");
+        if let Some(least) = update.min_replicas.filter(|least| *least <= 0) {
+            self.invalid(path.field("minReplicas"), format!("{least} is too small"), "write 1 or more");
         }
         let oom = update.evict_after_oom_seconds.is_some();
-        self.unsupported(format!("{path}.evictAfterOOMSeconds"), oom, "--evict-after-oom-threshold");
+        self.unsupported(path.field("evictAfterOOMSeconds"), oom, "--evict-after-oom-threshold");
         for (at, requirement) in update.eviction_requirements.iter().flatten().enumerate() {
-            let path = format!("{path}.evictionRequirements[{at}]");
-            let unknown = requirement.resources.iter().find(|name| name.parse::<Resource>().is_err());
-            if let Some(name) = unknown {
-                self.warning(format!("{path}.resources"), format!("{name:?} is not sized: use cpu or memory"));
+            let unknown = requirement.resources.iter().position(|name| name.parse::<Resource>().is_err());
+            if let Some(which) = unknown {
+                let path = path.field("evictionRequirements").index(at).field("resources").index(which);
+                self.ignored(path, format!("{:?} is not sized", requirement.resources[which]), "use cpu or memory");
             }
         }
     }
 
-    fn policy(&mut self, policy: &ContainerResourcePolicy, path: &str) {
+    fn policy(&mut self, policy: &ContainerResourcePolicy, path: &FieldPath) {
         let mode = policy.mode.as_deref();
         if let Some(word) = mode.filter(|word| !["Auto", "Off"].contains(word)) {
-            self.error(format!("{path}.mode"), format!("{word:?} is no mode: use Auto or Off"));
+            self.invalid(path.field("mode"), format!("{word:?} is no mode"), "use Auto or Off");
         }
         for (side, list) in [("minAllowed", &policy.min_allowed), ("maxAllowed", &policy.max_allowed)] {
             for (resource, amount) in list.iter().flatten() {
-                self.whole(resource, amount, format!("{path}.{side}[{resource}]"));
+                self.whole(resource, amount, path.field(side).key(resource));
             }
         }
         self.bounds(policy.min_allowed.as_ref(), policy.max_allowed.as_ref(), path);
         let values = policy.controlled_values.as_deref();
         if let Some(word) = values.filter(|word| !["RequestsAndLimits", "RequestsOnly"].contains(word)) {
-            let message = format!("{word:?} is neither RequestsAndLimits nor RequestsOnly");
-            self.error(format!("{path}.controlledValues"), message);
+            let path = path.field("controlledValues");
+            self.invalid(path, format!("{word:?} is not known"), "use RequestsAndLimits or RequestsOnly");
         }
         if (mode, values) == (Some("Off"), Some("RequestsAndLimits")) {
-            let message = "nothing is controlled where mode is Off: remove one of the two";
-            self.error(format!("{path}.controlledValues"), message);
+            let message = "nothing is controlled where mode is Off";
+            let path = path.field("controlledValues");
+            self.invalid(path, message, "remove one of the two");
         }
         for (at, name) in policy.controlled_resources.iter().flatten().enumerate() {
             if name.parse::<Resource>().is_err() {
-                let message = format!("{name:?} is not sized: use cpu or memory");
-                self.error(format!("{path}.controlledResources[{at}]"), message);
+                let path = path.field("controlledResources").index(at);
+                self.invalid(path, format!("{name:?} is not sized"), "use cpu or memory");
             }
         }
         for (field, is_said, flag) in [
@@ -141,51 +135,60 @@ impl Review {
                 "--memory-aggregation-interval-count",
             ),
         ] {
-            self.unsupported(format!("{path}.{field}"), is_said, flag);
+            self.unsupported(path.field(field), is_said, flag);
         }
         if let Some(boost) = &policy.startup_boost {
-            self.boost(boost, &format!("{path}.startupBoost"));
+            self.boost(boost, &path.field("startupBoost"));
         }
     }
 
-    fn bounds(&mut self, min: Option<&ResourceList>, max: Option<&ResourceList>, path: &str) {
+    fn bounds(&mut self, min: Option<&ResourceList>, max: Option<&ResourceList>, path: &FieldPath) {
         let read = |list: Option<&ResourceList>| list.map(Amounts::from_list).unwrap_or_default();
         let (min, max) = (read(min), read(max));
         for (resource, most) in max.iter() {
             if let Some(least) = min.get(resource).filter(|least| most < *least) {
                 let (most, least) = (Amounts::write(resource, most), Amounts::write(resource, least));
-                let message = format!("{most} is less than minAllowed, {least}: raise it");
-                self.error(format!("{path}.maxAllowed[{resource}]"), message);
+                let message = format!("maxAllowed {most} is less than minAllowed {least}");
+                let problem = Problem::error(
+                    Reason::AutoscalerInvalid,
+                    path.field("maxAllowed").key(resource.name()),
+                    message,
+                    "raise it, or lower the other",
+                );
+                self.problems.push(problem.with_also(path.field("minAllowed").key(resource.name())));
             }
         }
     }
 
     /// Amounts are whole millicores and bytes.
-    fn whole(&mut self, resource: &str, amount: &Written, path: String) {
+    fn whole(&mut self, resource: &str, amount: &Written, path: FieldPath) {
         let Ok(resource) = resource.parse::<Resource>() else { return };
         match amount.0.parse::<Quantity>() {
-            Err(error) => self.error(path, format!("{:?} is no quantity: {error}", amount.0)),
+            Err(error) => {
+                self.invalid(path, format!("{:?} is no quantity: {error}", amount.0), "write it as 100m or 1Gi");
+            }
             Ok(quantity) if quantity.nano() % resource.step() != 0 => {
                 let unit = match resource {
                     Resource::Cpu => "millicores",
                     Resource::Memory => "bytes",
                 };
-                self.error(path, format!("{:?} is not a whole number of {unit}: round it", amount.0));
+                self.invalid(path, format!("{:?} is not a whole number of {unit}", amount.0), "round it");
             }
             Ok(_) => {}
         }
     }
 
-    fn boost(&mut self, boost: &StartupBoost, path: &str) {
+    fn boost(&mut self, boost: &StartupBoost, path: &FieldPath) {
         let Some(cpu) = &boost.cpu else { return };
-        let path = format!("{path}.cpu");
+        let path = path.field("cpu");
+        let (factor, quantity) = (path.field("factor"), path.field("quantity"));
         match (cpu.kind.as_str(), cpu.factor, &cpu.quantity) {
-            ("Factor", None, _) => self.error(format!("{path}.factor"), "is missing for type Factor"),
-            ("Factor", Some(factor), _) if factor < 1 => self.error(format!("{path}.factor"), "must be 1 or more"),
-            ("Quantity", _, None) => self.error(format!("{path}.quantity"), "is missing for type Quantity"),
-            ("Quantity", _, Some(quantity)) => self.whole("cpu", quantity, format!("{path}.quantity")),
+            ("Factor", None, _) => self.invalid(factor, "is missing for type Factor", "write it, as 2"),
+            ("Factor", Some(by), _) if by < 1 => self.invalid(factor, format!("{by} is too small"), "write 1 or more"),
+            ("Quantity", _, None) => self.invalid(quantity, "is missing for type Quantity", "write it, as 500m"),
+            ("Quantity", _, Some(by)) => self.whole("cpu", by, quantity),
             ("Factor", ..) => {}
-            (word, ..) => self.error(format!("{path}.type"), format!("{word:?} is neither Factor nor Quantity")),
+            (word, ..) => self.invalid(path.field("type"), format!("{word:?} is not known"), "use Factor or Quantity"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use pillion_api::{FieldPath, Meaning, Problem, Reason, Segment, advice, clashes};
 
+use crate::autoscalers::{self, is_autoscaler};
 use crate::diagnostic::{Diagnostic, Excerpt};
 use crate::manifest::{Manifest, Place};
 use crate::sidecar_sets::{ReviewedSet, reviewed};
@@ -12,11 +13,13 @@ pub(super) struct Report<'a> {
     pub(super) findings: Vec<Finding<'a>>,
     /// How many sets there are.
     pub(super) sets: usize,
+    /// How many autoscalers there are.
+    pub(super) autoscalers: usize,
     /// How many other objects there are, which were not looked at.
     pub(super) ignored: usize,
 }
 
-/// One problem of one set.
+/// One problem of one object.
 pub(super) struct Finding<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) problem: Problem,
@@ -33,7 +36,7 @@ pub(super) struct OtherHalf<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn of(manifests: &'a [Manifest]) -> Self {
-        let (sets, ignored) = reviewed(manifests);
+        let (sets, others) = reviewed(manifests);
         let mut findings = Vec::new();
         for set in &sets {
             let problems = set.review.problems.iter().cloned();
@@ -43,7 +46,15 @@ impl<'a> Report<'a> {
             found.sort_by_key(|finding| finding.place);
             findings.append(&mut found);
         }
-        Self { findings, sets: sets.len(), ignored }
+        let mut autoscalers = 0;
+        for manifest in manifests.iter().filter(|manifest| is_autoscaler(manifest)) {
+            autoscalers += 1;
+            let problems = autoscalers::judged(manifest).into_iter();
+            let mut found: Vec<_> = problems.map(|problem| Finding::new(manifest, problem)).collect();
+            found.sort_by_key(|finding| finding.place);
+            findings.append(&mut found);
+        }
+        Self { findings, sets: sets.len(), autoscalers, ignored: others - autoscalers }
     }
 
     pub(super) fn errors(&self) -> usize {
@@ -54,7 +65,7 @@ impl<'a> Report<'a> {
         self.findings.len() - self.errors()
     }
 
-    /// `3 errors, 1 warning in 2 sets; 4 other objects ignored`
+    /// `3 errors, 1 warning in 2 sets and 1 autoscaler; 4 other objects ignored`
     pub(super) fn summary(&self) -> String {
         let counts = [(self.errors(), "error"), (self.warnings(), "warning")];
         let counts: Vec<_> = counts.into_iter().filter(|(count, _)| *count > 0).map(counted).collect();
@@ -63,7 +74,12 @@ impl<'a> Report<'a> {
             0 => String::new(),
             count => format!("; {} ignored", counted((count, "other object"))),
         };
-        format!("{found} in {}{ignored}", counted((self.sets, "set")))
+        let objects = match (self.sets, self.autoscalers) {
+            (sets, 0) => counted((sets, "set")),
+            (0, autoscalers) => counted((autoscalers, "autoscaler")),
+            (sets, autoscalers) => format!("{} and {}", counted((sets, "set")), counted((autoscalers, "autoscaler"))),
+        };
+        format!("{found} in {objects}{ignored}")
     }
 }
 
@@ -95,7 +111,8 @@ impl<'a> Finding<'a> {
             None => OtherHalf::new(manifest, problem.path.clone(), at_key).place,
         };
         // The caret cannot stand under what is not there.
-        if problem.reason == Reason::SchemaViolation && !manifest.has(&problem.path) {
+        let may_be_missing = [Reason::SchemaViolation, Reason::AutoscalerInvalid].contains(&problem.reason);
+        if may_be_missing && !manifest.has(&problem.path) {
             problem.message = format!("{}: {}", problem.path, problem.message);
         }
         let also = problem.also.iter().map(|path| OtherHalf::new(manifest, path.clone(), at_key)).collect();
@@ -129,7 +146,8 @@ fn is_about_the_key(problem: &Problem) -> bool {
         | Reason::NamespaceAndSelector
         | Reason::RevisionChoice
         | Reason::ReservedKey
-        | Reason::SidecarMarkOnPlainInit => true,
+        | Reason::SidecarMarkOnPlainInit
+        | Reason::AutoscalerFieldIgnored => true,
         // What is wrong is quoted first, and may be either.
         Reason::InvalidMetadata | Reason::InvalidSelector => match problem.path.segments().last() {
             Some(Segment::Key(key)) => problem.message.starts_with(&format!("{key:?} ")),

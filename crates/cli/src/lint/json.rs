@@ -4,11 +4,13 @@ use pillion_api::Severity;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Report};
+use crate::autoscalers::is_autoscaler;
 use crate::diagnostic::docs;
 
 pub(super) fn report(report: &Report<'_>) -> Value {
     json!({
         "sets": report.sets,
+        "autoscalers": report.autoscalers,
         "ignored": report.ignored,
         "errors": report.errors(),
         "warnings": report.warnings(),
@@ -18,6 +20,7 @@ pub(super) fn report(report: &Report<'_>) -> Value {
 
 fn finding(finding: &Finding<'_>) -> Value {
     let problem = &finding.problem;
+    let kind = if is_autoscaler(finding.manifest) { "autoscaler" } else { "set" };
     json!({
         "severity": match problem.severity {
             Severity::Error => "error",
@@ -28,7 +31,7 @@ fn finding(finding: &Finding<'_>) -> Value {
         "message": problem.message,
         "help": problem.help,
         "docs": docs(problem.reason),
-        "set": finding.manifest.name(),
+        kind: finding.manifest.name(),
         "path": problem.path.to_string(),
         "file": finding.manifest.file,
         "line": finding.place.line,

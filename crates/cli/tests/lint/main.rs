@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod autoscalers;
 mod drawing;
 mod formats;
 mod reading;

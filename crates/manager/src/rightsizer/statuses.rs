@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use pillion_api::{
-    AutoscalerCondition, RecommendedContainerResources, RecommendedPodResources, ResourceList, VerticalPodAutoscaler,
-    VerticalPodAutoscalerStatus,
+    AutoscalerCondition, Problem, RecommendedContainerResources, RecommendedPodResources, ResourceList,
+    VerticalPodAutoscaler, VerticalPodAutoscalerStatus,
 };
 use pillion_quantity::Resource;
 use pillion_rightsize::Amounts;
@@ -49,6 +49,8 @@ pub(super) struct Stands<'a> {
     pub(super) findings: Option<&'a Findings>,
     /// Why the object cannot be served, or its target not be found.
     pub(super) unsupported: Option<&'a str>,
+    /// What is wrong with the object, or has no effect, though it is served.
+    pub(super) problems: &'a [Problem],
     pub(super) hindrance: Option<&'a Hindrance>,
 }
 
@@ -96,8 +98,13 @@ fn told(stands: &Stands<'_>, is_provided: bool) -> Vec<(&'static str, bool, &'st
     if no_pods {
         told.push((NO_PODS, true, NO_PODS, no_pods_message));
     }
-    if let Some(why) = stands.unsupported {
-        told.push((UNSUPPORTED, true, UNSUPPORTED, why.to_owned()));
+    match (stands.unsupported, stands.problems) {
+        (Some(why), _) => told.push((UNSUPPORTED, true, UNSUPPORTED, why.to_owned())),
+        (None, []) => {}
+        (None, problems @ [first, ..]) => {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            told.push((UNSUPPORTED, true, first.reason.name(), all.join("; ")));
+        }
     }
     if let Some(findings) = stands.findings {
         if !findings.little.is_empty() {
@@ -208,6 +215,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
+    use pillion_api::{FieldPath, Reason};
     use pillion_rightsize::{ContainerRecommendation, Recommendation};
 
     use super::*;
@@ -234,7 +242,7 @@ mod tests {
     }
 
     fn stands(findings: Option<&Findings>) -> Stands<'_> {
-        Stands { generation: 2, findings, unsupported: None, hindrance: None }
+        Stands { generation: 2, findings, unsupported: None, problems: &[], hindrance: None }
     }
 
     fn lines(status: &VerticalPodAutoscalerStatus) -> Vec<String> {
@@ -296,6 +304,25 @@ mod tests {
         assert_eq!(
             lines(&lost),
             ["ConfigUnsupported True 60 ConfigUnsupported: no such thing", "RecommendationProvided True 0 -: -"]
+        );
+    }
+
+    #[test]
+    fn fields_that_have_no_effect_are_told_beside_the_recommendation() {
+        let path = |field: &str| FieldPath::of("spec.updatePolicy").field(field);
+        let problems = [
+            Problem::error(Reason::AutoscalerInvalid, path("minReplicas"), "0 is too small", "write 1 or more"),
+            Problem::warning(Reason::AutoscalerFieldIgnored, path("evictAfterOOMSeconds"), "no effect", "use a flag"),
+        ];
+        let found = findings(5000, 1);
+        let told = status(&Stands { problems: &problems, ..stands(Some(&found)) }, None, at(5));
+        assert_eq!(
+            lines(&told),
+            [
+                "ConfigUnsupported True 5 AutoscalerInvalid: spec.updatePolicy.minReplicas: PL601: 0 is too small: write 1 or \
+                 more; spec.updatePolicy.evictAfterOOMSeconds: PL602: no effect: use a flag",
+                "RecommendationProvided True 5 -: -",
+            ]
         );
     }
 
