@@ -12,6 +12,7 @@ mod resize;
 #[cfg(test)]
 mod samples;
 mod sized;
+mod told;
 mod tries;
 mod updater;
 mod wanted;
@@ -24,7 +25,8 @@ pub use held::{ContainerKind, ContainerResources};
 pub use limit_range::{LimitRange, LimitRanges};
 pub use pod::{Container, ContainerOom, Owner, Pod, RawPod, ResizeState};
 pub use sized::{SIZED, SizedContainer, SizedPod};
+pub use told::{Remark, Waiting, Why};
 pub use tries::Tries;
-pub use updater::{Remark, UpdatePlan, UpdaterSettings, Waiting, Why, plan};
+pub use updater::{UpdatePlan, UpdaterSettings, plan};
 pub use wanted::{Gates, Sizing, Unsized, Wanted, WantedContainer, pod_request, wanted};
 pub use writes::{PodEviction, PodResize, RESIZED_AT, SizeAction, SizeChange};

@@ -24,6 +24,8 @@ pub struct Rightsizing<'a> {
     pub limits: &'a LimitRanges,
     /// What is switched on.
     pub gates: Gates,
+    /// The most cpu a container gets for its start, in millicores.
+    pub max_boost: Option<i64>,
     /// Whether upstream's autoscaler sizes pods as well.
     pub is_beside_upstream: bool,
 }
@@ -107,8 +109,8 @@ impl<'a> Rightsizing<'a> {
         let mode = |autoscaler: &Autoscaler| autoscaler.effective_mode(self.is_beside_upstream);
         let acts = |autoscaler: &Autoscaler| mode(autoscaler) != Mode::Off || self.boosts(autoscaler);
         let autoscaler = self.autoscalers.of(namespace, origins, acts)?;
-        let Self { limits, gates, .. } = *self;
-        Some(Sizing { autoscaler, mode: mode(autoscaler), limits, gates, max_boost: None })
+        let Self { limits, gates, max_boost, .. } = *self;
+        Some(Sizing { autoscaler, mode: mode(autoscaler), limits, gates, max_boost })
     }
 
     /// More cpu at the start is given in every mode; beside upstream that is upstream's.
@@ -155,7 +157,8 @@ mod tests {
         let autoscalers: Autoscalers = all.iter().cloned().collect();
         let limits = LimitRanges::default();
         let gates = Gates::default();
-        let sizing = Rightsizing { autoscalers: &autoscalers, limits: &limits, gates, is_beside_upstream };
+        let sizing =
+            Rightsizing { autoscalers: &autoscalers, limits: &limits, gates, max_boost: None, is_beside_upstream };
         sizing.of_pod("shop", pod).map(|sizing| (sizing.autoscaler.name.clone(), sizing.mode))
     }
 

@@ -19,7 +19,7 @@ use super::metrics::PassStep;
 use super::pods::watch_pods;
 use super::source::{Kubelets, MetricsServer, Source};
 use super::statuses::{Stands, status};
-use super::targets::Targets;
+use super::targets::{Scales, Targets};
 use super::updating::{Board, Updater, watch_budgets};
 use super::workloads::{Namespaces, Workloads};
 use super::{AT_ONCE, Context};
@@ -51,6 +51,7 @@ pub(super) async fn run(context: &Context) {
         let (source, source_driver) = source(context).await;
         let learner = Arc::new(Mutex::new(Learner::new(sizing.estimation(context.native_sidecars))));
         let board = Board::default();
+        let scales = Scales::default();
         let passes = async {
             tokio::join!(pods.completed(), workloads.completed());
             let mut recommender = Recommender {
@@ -59,7 +60,7 @@ pub(super) async fn run(context: &Context) {
                 autoscalers: autoscalers.clone(),
                 wanted,
                 pods: pods.clone(),
-                targets: Targets::new(context.client.clone(), workloads.clone()),
+                targets: Targets::new(context.client.clone(), workloads.clone(), scales.clone()),
                 workloads: workloads.clone(),
                 source,
                 learner: Arc::clone(&learner),
@@ -72,6 +73,7 @@ pub(super) async fn run(context: &Context) {
                 autoscalers: autoscalers.clone(),
                 pods: pods.clone(),
                 workloads: workloads.clone(),
+                scales,
                 limits,
                 budgets,
                 upstream,
@@ -272,6 +274,7 @@ impl Recommender<'_> {
                 generation: claimed.generation,
                 findings: findings.as_ref(),
                 unsupported: why.map(String::as_str),
+                problems: &claimed.problems,
                 hindrance: hindrance.as_ref(),
             };
             let status = status(&stands, claimed.status.as_ref(), now);

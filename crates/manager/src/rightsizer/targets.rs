@@ -4,9 +4,11 @@
 //! object, now and then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use parking_lot::Mutex;
 use pillion_api::{LabelSelector, LabelSelectorRequirement, Selector, SelectorOperator};
 use pillion_rightsize::{ContainerType, Target};
 use pillion_runtime::watch::Key;
@@ -33,20 +35,36 @@ pub(super) struct Behind {
 pub(super) struct Targets {
     client: Client,
     workloads: Workloads,
-    /// By the autoscaler that asked.
-    scales: BTreeMap<Key, Asked>,
+    scales: Scales,
 }
+
+/// What the API server said of scales, by the autoscaler that asked. Clones see the same.
+#[derive(Clone, Default)]
+pub(super) struct Scales(Arc<Mutex<BTreeMap<Key, Asked>>>);
 
 struct Asked {
     target: Target,
     until: Instant,
-    found: Result<Selector, String>,
+    found: Result<Scaled, String>,
+}
+
+#[derive(Clone)]
+struct Scaled {
+    selector: Selector,
+    replicas: Option<u32>,
 }
 
 #[derive(Deserialize)]
 struct Scale {
     #[serde(default)]
+    spec: ScaleSpec,
+    #[serde(default)]
     status: ScaleStatus,
+}
+
+#[derive(Default, Deserialize)]
+struct ScaleSpec {
+    replicas: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,33 +83,44 @@ struct ListedResource {
     kind: String,
 }
 
+impl Scales {
+    /// How many pods the target of an autoscaler should have, where it is of a kind that is not watched.
+    pub(super) fn replicas(&self, autoscaler: &Key) -> Option<u32> {
+        self.0.lock().get(autoscaler)?.found.as_ref().ok()?.replicas
+    }
+
+    fn found(&self, autoscaler: &Key, target: &Target) -> Option<Result<Scaled, String>> {
+        let scales = self.0.lock();
+        let asked = scales.get(autoscaler).filter(|asked| asked.target == *target && Instant::now() < asked.until)?;
+        Some(asked.found.clone())
+    }
+}
+
 impl Targets {
-    pub(super) fn new(client: Client, workloads: Workloads) -> Self {
-        Self { client, workloads, scales: BTreeMap::new() }
+    pub(super) fn new(client: Client, workloads: Workloads, scales: Scales) -> Self {
+        Self { client, workloads, scales }
     }
 
     /// What stands behind the target of an autoscaler; else why nothing does.
-    pub(super) async fn find(&mut self, autoscaler: &Key, target: &Target) -> Result<Behind, String> {
+    pub(super) async fn find(&self, autoscaler: &Key, target: &Target) -> Result<Behind, String> {
         let namespace = &*autoscaler.namespace;
         if Workloads::knows(&target.kind) {
-            self.scales.remove(autoscaler);
+            self.scales.0.lock().remove(autoscaler);
             return self.known(namespace, target);
         }
-        if let Some(asked) = self.scales.get(autoscaler)
-            && asked.target == *target
-            && Instant::now() < asked.until
-        {
-            return asked.found.clone().map(bare);
+        if let Some(found) = self.scales.found(autoscaler, target) {
+            return found.map(bare);
         }
         let found = self.scaled(namespace, target).await;
         let until = Instant::now() + if found.is_ok() { AGAIN } else { RETRY };
-        self.scales.insert(autoscaler.clone(), Asked { target: target.clone(), until, found: found.clone() });
+        let asked = Asked { target: target.clone(), until, found: found.clone() };
+        self.scales.0.lock().insert(autoscaler.clone(), asked);
         found.map(bare)
     }
 
     /// Forgets all but these autoscalers.
-    pub(super) fn keep(&mut self, is_there: impl Fn(&Key) -> bool) {
-        self.scales.retain(|key, _| is_there(key));
+    pub(super) fn keep(&self, is_there: impl Fn(&Key) -> bool) {
+        self.scales.0.lock().retain(|key, _| is_there(key));
     }
 
     fn known(&self, namespace: &str, target: &Target) -> Result<Behind, String> {
@@ -109,7 +138,7 @@ impl Targets {
         Ok(Behind { selector, containers: workload.containers.clone() })
     }
 
-    async fn scaled(&self, namespace: &str, target: &Target) -> Result<Selector, String> {
+    async fn scaled(&self, namespace: &str, target: &Target) -> Result<Scaled, String> {
         let Target { api_version, kind, name } = target;
         if api_version.is_empty() {
             return Err(format!("spec.targetRef has kind {kind} and no apiVersion: add it, such as apps/v1"));
@@ -128,9 +157,10 @@ impl Targets {
         let path = format!("/{prefix}/{api_version}/namespaces/{namespace}/{plural}/{name}/scale");
         let scale: Scale = self.get(&path).await?;
         let text = scale.status.selector.unwrap_or_default();
-        parse(&text).ok_or_else(|| {
+        let selector = parse(&text).ok_or_else(|| {
             format!("the scale of {kind} {namespace}/{name} has the selector {text:?}, which selects nothing")
-        })
+        })?;
+        Ok(Scaled { selector, replicas: scale.spec.replicas })
     }
 
     async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, String> {
@@ -140,8 +170,8 @@ impl Targets {
     }
 }
 
-fn bare(selector: Selector) -> Behind {
-    Behind { selector, containers: Box::default() }
+fn bare(scaled: Scaled) -> Behind {
+    Behind { selector: scaled.selector, containers: Box::default() }
 }
 
 /// Reads a selector that is text: `a=b,c!=d,e in (f,g),h,!i`.

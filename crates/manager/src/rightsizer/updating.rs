@@ -16,8 +16,8 @@ use kube::{Api, Client};
 use parking_lot::Mutex;
 use pillion_api::{LabelSelector, Selector, SetMode};
 use pillion_rightsize::{
-    Autoscaler, DisruptionBudget, Gates, Ground, Mode, Pod, Remark, SizeAction, Sizing, Tries, UpdatePlan,
-    UpdaterSettings, check, plan,
+    Autoscaler, DisruptionBudget, Gates, Ground, Mode, Pod, SizeAction, Sizing, Tries, UpdatePlan, UpdaterSettings,
+    check, plan,
 };
 use pillion_runtime::watch::{Freshness, Key, Selection, Store, WatchMetrics, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -26,6 +26,7 @@ use tracing::{debug, error, warn};
 use super::executing::Outcome;
 use super::learn::Learner;
 use super::statuses::Hindrance;
+use super::targets::Scales;
 use super::workloads::Workloads;
 use super::{AT_ONCE, Context};
 use crate::autoscalers::Claimed;
@@ -46,6 +47,7 @@ pub(super) struct Updater<'a> {
     pub(super) autoscalers: Store<Arc<Claimed>>,
     pub(super) pods: Store<Arc<Pod>>,
     pub(super) workloads: Workloads,
+    pub(super) scales: Scales,
     pub(super) limits: NamespaceLimits,
     pub(super) budgets: Store<Arc<Budget>>,
     pub(super) upstream: Upstream,
@@ -210,7 +212,10 @@ impl Updater<'_> {
             }
             let workload = self.workloads.get(&own.key.namespace, &owner.kind, &owner.name);
             let workload = workload.filter(|workload| workload.uid == owner.uid);
-            if let Some(replicas) = workload.and_then(|workload| workload.replicas) {
+            let target = &own.meaning.target;
+            let is_target = (&*owner.kind, &*owner.name) == (target.kind.as_str(), target.name.as_str());
+            let scaled = || self.scales.replicas(&own.key).filter(|_| is_target);
+            if let Some(replicas) = workload.and_then(|workload| workload.replicas).or_else(scaled) {
                 configured.insert(owner.uid.clone(), replicas);
             }
         }
@@ -384,27 +389,15 @@ fn observing() -> Hindrance {
     Hindrance { reason: "Observing", message: "this installation observes and changes no pod".to_owned() }
 }
 
-/// What is told of a plan: what stops pods from being sized comes first.
+/// Why not all is applied: what stops pods from being sized comes first.
 fn hindrance(plan: &UpdatePlan, mode: Mode, cannot_evict: Option<Hindrance>) -> Option<Hindrance> {
-    let told = plan.remarks.iter().find_map(|remark| match remark {
-        Remark::PodLevelResources(pods) => {
-            let message =
-                format!("{pods} pods have resources of their own beside those of containers: they are not sized");
-            Some(Hindrance { reason: "PodLevelResources", message })
-        }
-        Remark::OthersReset { container, times } => {
-            let message = format!(
-                "something else has changed back what container {container} got {times} times: it is left alone now"
-            );
-            Some(Hindrance { reason: "FoughtOver", message })
-        }
-        Remark::CannotEvict { .. } => None,
-    });
+    let told = plan.hindrance().map(|(reason, message)| Hindrance { reason, message });
     told.or(cannot_evict.filter(|_| matches!(mode, Mode::Recreate | Mode::InPlaceOrRecreate)))
 }
 
 #[cfg(test)]
 mod tests {
+    use pillion_rightsize::{Waiting, Why};
     use serde_json::json;
 
     use super::*;
@@ -435,8 +428,15 @@ mod tests {
         let quiet = UpdatePlan::default();
         assert_eq!(hindrance(&quiet, Mode::Recreate, why()), why());
         assert_eq!(hindrance(&quiet, Mode::InPlace, why()), None);
-        let remarks = vec![Remark::PodLevelResources(2)];
-        let told = hindrance(&UpdatePlan { remarks, ..UpdatePlan::default() }, Mode::Recreate, why()).unwrap();
-        assert_eq!(told.reason, "PodLevelResources");
+        let waits = Waiting {
+            namespace: "shop".into(),
+            name: "web-1".into(),
+            uid: "u-1".into(),
+            why: Why::DisruptionBudget("web".into()),
+        };
+        let stuck = UpdatePlan { waiting: vec![waits], ..UpdatePlan::default() };
+        let told = hindrance(&stuck, Mode::Recreate, why()).unwrap();
+        let message = "pod web-1 waits: PodDisruptionBudget web allows no more";
+        assert_eq!(told, Hindrance { reason: "DisruptionBudget", message: message.to_owned() });
     }
 }

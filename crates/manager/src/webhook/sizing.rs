@@ -44,6 +44,7 @@ pub(super) struct Sizer {
     limits: NamespaceLimits,
     upstream: Upstream,
     gates: SizingGates,
+    max_boost: Option<i64>,
 }
 
 /// What pods of one namespace are sized by.
@@ -51,6 +52,7 @@ pub(super) struct NamespaceSizer {
     table: Arc<Autoscalers>,
     limits: LimitRanges,
     gates: SizingGates,
+    max_boost: Option<i64>,
     is_beside_upstream: bool,
 }
 
@@ -69,7 +71,8 @@ impl Sizer {
             native_sidecar: gates.is_on(&NATIVE_SIDECAR),
             startup_boost: gates.is_on(&CPU_STARTUP_BOOST),
         };
-        let sizer = Self { table: Arc::default(), autoscalers, limits, upstream, gates };
+        let max_boost = settings.sizing.max_allowed_cpu_boost;
+        let sizer = Self { table: Arc::default(), autoscalers, limits, upstream, gates, max_boost };
         let indexing = sizer.clone();
         let driver = async move {
             tokio::join!(autoscalers_driver, limits_driver, upstream_driver, indexing.index());
@@ -83,6 +86,7 @@ impl Sizer {
         table.has(namespace).then(|| NamespaceSizer {
             limits: self.limits.of(namespace),
             gates: self.gates,
+            max_boost: self.max_boost,
             is_beside_upstream: self.upstream.is_beside(),
             table,
         })
@@ -127,6 +131,7 @@ impl NamespaceSizer {
             autoscalers: &self.table,
             limits: &self.limits,
             gates: self.gates,
+            max_boost: self.max_boost,
             is_beside_upstream: self.is_beside_upstream,
         }
     }

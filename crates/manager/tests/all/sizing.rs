@@ -17,6 +17,7 @@ struct Cluster {
     autoscalers: Vec<Value>,
     limits: LimitRanges,
     gates: Gates,
+    max_boost: Option<i64>,
     is_beside_upstream: bool,
     installation: Installation<'static>,
 }
@@ -28,6 +29,7 @@ impl Default for Cluster {
             autoscalers: vec![autoscaler("Recreate")],
             limits: LimitRanges::default(),
             gates: Gates { native_sidecar: true, startup_boost: false },
+            max_boost: None,
             is_beside_upstream: false,
             installation: Installation::default(),
         }
@@ -50,6 +52,7 @@ impl Cluster {
             autoscalers: &autoscalers,
             limits: &self.limits,
             gates: self.gates,
+            max_boost: self.max_boost,
             is_beside_upstream: self.is_beside_upstream,
         };
         let question = Question { rightsizing: Some(rightsizing), ..question(&known, &namespace, self.installation) };
@@ -247,4 +250,19 @@ fn sizing_refuses_no_pod() {
     let mut odd = pod();
     odd["spec"]["containers"] = json!({"name": "app"});
     assert_eq!(Cluster::default().told(&odd)["allowed"], true);
+}
+
+#[test]
+fn a_start_gets_more_cpu_and_never_more_than_the_installation_allows() {
+    let mut sizes = autoscaler("Initial");
+    sizes["spec"]["startupBoost"] = json!({"cpu": {"type": "Factor", "factor": 3}});
+    let gates = Gates { native_sidecar: true, startup_boost: true };
+    let cpu = |max_boost| {
+        let cluster = Cluster { autoscalers: vec![sizes.clone()], gates, max_boost, ..Cluster::default() };
+        let (after, _) = cluster.reviewed(&pod());
+        let of = |list, name| requests(&after, list, name)["cpu"].clone();
+        (of("containers", "app"), of("initContainers", "native"))
+    };
+    assert_eq!(cpu(None), (json!("1200m"), json!("90m")));
+    assert_eq!(cpu(Some(1000)), (json!("1"), json!("90m")));
 }

@@ -8,7 +8,7 @@ use super::budget::{Ground, Groups};
 use super::held::{self, ContainerResources, Held};
 use super::pod::{Container, Pod, ResizeState};
 use super::sized::{SizedContainer, SizedPod};
-use super::updater::Why;
+use super::told::Why;
 use super::wanted::{Wanted, WantedContainer};
 use super::writes::{PodResize, SizeChange};
 use crate::amounts::Amounts;

@@ -1,7 +1,6 @@
 //! Which pods are changed now, and how.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use jiff::SignedDuration;
 use pillion_pod::QosClass;
@@ -12,6 +11,7 @@ use super::held::{ContainerResources, Held};
 use super::pod::{Pod, ResizeState};
 use super::priority::{Priority, may_evict};
 use super::resize::{self, Decision};
+use super::told::{Remark, Waiting, Why};
 use super::wanted::{Unsized, Wanted, size};
 use super::writes::{PodEviction, SizeAction};
 use crate::policy::Mode;
@@ -70,90 +70,6 @@ pub struct UpdatePlan {
     pub waiting: Vec<Waiting>,
     /// What the object's conditions should say.
     pub remarks: Vec<Remark>,
-}
-
-/// A pod that is due and stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Its namespace.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// Its uid.
-    pub uid: Box<str>,
-    /// Why.
-    pub why: Why,
-}
-
-/// Why a pod stays as it is, or is not resized.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It has not started.
-    Pending,
-    /// It is the copy of a static pod, or runs on Windows.
-    CannotResize,
-    /// It has no controller, or it is not known how many pods that is to have.
-    NoGroup,
-    /// There are too few of its kind; so many.
-    TooFewReplicas(u32),
-    /// Too many of its kind are missing or being changed.
-    Budget,
-    /// A `PodDisruptionBudget` allows no more.
-    DisruptionBudget(Box<str>),
-    /// Its node has no room now.
-    Deferred,
-    /// Its node never has room.
-    Infeasible,
-    /// Its node is at it.
-    InProgress,
-    /// Its node tries it again and again.
-    Failing,
-    /// It says already what is wanted.
-    AsAsked,
-    /// A container uses more memory than its limit would be.
-    MemoryInUse(Box<str>),
-    /// It would change its quality-of-service class.
-    QosClass,
-    /// A pod in its place would not be sized.
-    CannotEvict(Box<str>),
-    /// The object's requirements for an eviction do not hold.
-    EvictionRequirements,
-    /// Others take back what a container gets.
-    OthersReset(Box<str>),
-    /// It cannot be sized at all.
-    Unsized(Unsized),
-}
-
-/// What a condition of the object should say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// So many pods have resources of their own.
-    PodLevelResources(u32),
-    /// Others took back what we gave this container so many times.
-    OthersReset {
-        /// The container.
-        container: Box<str>,
-        /// How often.
-        times: u32,
-    },
-    /// So many pods would be evicted, and are not.
-    CannotEvict {
-        /// How many.
-        pods: u32,
-        /// Why not.
-        why: Box<str>,
-    },
-}
-
-impl Remark {
-    /// The reason of the condition, in one word.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::PodLevelResources(_) => "PodLevelResources",
-            Self::OthersReset { .. } => "OthersResetResources",
-            Self::CannotEvict { .. } => "EvictionNotPossible",
-        }
-    }
 }
 
 /// Which pods of a `VerticalPodAutoscaler` are changed now, and how.
@@ -251,8 +167,7 @@ impl Planner<'_, '_> {
     /// Evicts a pod, because the mode is to or because of what came in the way of a resize.
     fn evict(&mut self, pod: &Pod, wanted: &Wanted, because: Option<Why>) {
         if let Err(why) = self.ground.can_evict {
-            self.waits(pod, Why::CannotEvict(why.into()));
-            return self.remark_cannot_evict(why);
+            return self.waits(pod, Why::CannotEvict(why.into()));
         }
         if let Some(why) = self.must_stay(pod, wanted) {
             return self.waits(pod, why);
@@ -349,60 +264,6 @@ impl Planner<'_, '_> {
             }
         }
         self.plan.remarks.push(Remark::PodLevelResources(1));
-    }
-
-    fn remark_cannot_evict(&mut self, because: &str) {
-        for remark in &mut self.plan.remarks {
-            if let Remark::CannotEvict { pods, .. } = remark {
-                *pods += 1;
-                return;
-            }
-        }
-        self.plan.remarks.push(Remark::CannotEvict { pods: 1, why: because.into() });
-    }
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pending => f.write_str("it has not started"),
-            Self::CannotResize => f.write_str("it is a static pod or runs on Windows, which cannot be resized"),
-            Self::NoGroup => f.write_str("it has no controller that says how many pods there are to be"),
-            Self::TooFewReplicas(live) => {
-                write!(f, "there are only {live} of its kind: set spec.updatePolicy.minReplicas to allow it")
-            }
-            Self::Budget => f.write_str("enough of its kind are missing or being changed"),
-            Self::DisruptionBudget(name) => write!(f, "PodDisruptionBudget {name} allows no more"),
-            Self::Deferred => f.write_str("its node has no room now"),
-            Self::Infeasible => f.write_str("its node has no such room at all"),
-            Self::InProgress => f.write_str("its node is still at the last resize"),
-            Self::Failing => f.write_str("its node fails to do the last resize and tries again"),
-            Self::AsAsked => f.write_str("it says already what is wanted"),
-            Self::MemoryInUse(container) => {
-                write!(f, "container {container} uses more memory than its limit would be")
-            }
-            Self::QosClass => f.write_str("a resize would change its quality-of-service class"),
-            Self::CannotEvict(why) => write!(f, "it is not evicted: {why}"),
-            Self::EvictionRequirements => f.write_str("spec.updatePolicy.evictionRequirements do not hold"),
-            Self::OthersReset(container) => write!(f, "others take back what container {container} gets"),
-            Self::Unsized(why) => why.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PodLevelResources(pods) => {
-                write!(f, "{pods} pods have spec.resources and are left alone: remove them from the template")
-            }
-            Self::OthersReset { container, times } => write!(
-                f,
-                "others took back what container {container} got, {times} times: set its policy to mode Off, or take the \
-                 resources out of whatever injects it"
-            ),
-            Self::CannotEvict { pods, why } => write!(f, "{pods} pods would be evicted and are not: {why}"),
-        }
     }
 }
 

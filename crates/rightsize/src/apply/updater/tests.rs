@@ -68,11 +68,11 @@ fn pods_are_evicted_only_where_one_in_their_place_would_be_sized() {
     let planned = scene.plan(&replicas(2, "1/1Gi", "-/-"));
     assert_eq!(planned.actions, []);
     let why = "namespace kube-system is not intercepted by the webhook";
-    assert_eq!(planned.remarks, [Remark::CannotEvict { pods: 2, why: why.into() }]);
     assert_eq!(
-        (planned.remarks[0].reason(), planned.remarks[0].to_string()),
-        ("EvictionNotPossible", format!("2 pods would be evicted and are not: {why}"))
+        planned.waiting.iter().map(|own| own.why.to_string()).collect::<Vec<_>>(),
+        vec![format!("it is not evicted: {why}"); 2]
     );
+    assert_eq!(planned.hindrance(), None, "whoever asked knows why");
     // In place it goes on.
     let mut scene = Scene::new("InPlaceOrRecreate", 2, &app("2", "1Gi"));
     scene.can_evict = Err(why);
@@ -492,4 +492,26 @@ fn pods_that_do_not_run_are_left_alone() {
         edit(&mut pods[0]);
         assert_eq!(Scene::new("InPlace", 1, &app("2", "1Gi")).words(&pods), Vec::<String>::new());
     }
+}
+
+#[test]
+fn what_will_not_move_by_itself_is_told_once_nothing_else_moves() {
+    let mut scene = Scene::new("Recreate", 1, &app("2", "1Gi"));
+    let alone = replicas(1, "1/1Gi", "-/-");
+    let few = "pod web-0 waits: there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it";
+    assert_eq!(scene.plan(&alone).hindrance(), Some(("TooFewReplicas", few.to_owned())));
+    scene.autoscaler.min_replicas = Some(1);
+    assert_eq!(scene.plan(&alone).hindrance(), None);
+
+    // Two of four are evicted; the others have to wait until those are back, which is nothing to tell.
+    let mut scene = Scene::new("Recreate", 4, &app("2", "1Gi"));
+    let pods = replicas(4, "1/1Gi", "-/-");
+    assert_eq!((scene.plan(&pods).actions.len(), scene.plan(&pods).hindrance()), (2, None));
+    let all = pods.iter().map(|pod| pod.uid.clone()).collect();
+    scene.budgets = vec![DisruptionBudget { name: "web".into(), allowed: 1, pods: all }];
+    let planned = scene.plan(&pods);
+    assert_eq!((planned.actions.len(), planned.hindrance()), (1, None), "one moves");
+    scene.budgets[0].allowed = 0;
+    let full = "pod web-0 waits: PodDisruptionBudget web allows no more";
+    assert_eq!(scene.plan(&pods).hindrance(), Some(("DisruptionBudget", full.to_owned())));
 }
