@@ -55,8 +55,13 @@ pub async fn install_with(bed: &Bed, values: &[&str]) -> Result<Client> {
 
 /// Starts the rightsizer with the rights it has in real life, and waits until it is ready; native sidecars by their gate.
 pub async fn rightsizer(cluster: &Cluster, native_sidecars: bool, flags: &[&str]) -> Result<Manager> {
+    rightsizer_with(cluster, &format!("NativeSidecar={native_sidecars}"), flags).await
+}
+
+/// The same with these gates.
+pub async fn rightsizer_with(cluster: &Cluster, gates: &str, flags: &[&str]) -> Result<Manager> {
     let kubeconfig = kubeconfig_of(cluster, "pillion-rightsizer").await?;
-    let gates = format!("--feature-gates=NativeSidecar={native_sidecars}");
+    let gates = format!("--feature-gates={gates}");
     let flags = [&FAST[..], &["--rightsizing", gates.as_str()], flags].concat();
     let manager = Manager::start_as(cluster, &kubeconfig, &["rightsizer"], &flags).await?;
     manager.until_ready().await?;
@@ -68,6 +73,31 @@ pub fn autoscaler(namespace: &str, name: &str, mode: &str) -> Value {
     json!({"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": name, "namespace": namespace},
         "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
             "recommenders": [{"name": "pillion"}], "updatePolicy": {"updateMode": mode}}})
+}
+
+/// Lets an autoscaler want exactly this much for a container, whatever it uses: cpu and memory.
+pub fn fix(autoscaler: &mut Value, container: &str, cpu: &str, memory: &str) {
+    let amounts = json!({"cpu": cpu, "memory": memory});
+    let policy = json!({"containerName": container, "minAllowed": amounts, "maxAllowed": amounts});
+    let spec = &mut autoscaler["spec"];
+    if spec["resourcePolicy"].is_null() {
+        spec["resourcePolicy"] = json!({"containerPolicies": []});
+    }
+    if let Some(policies) = spec["resourcePolicy"]["containerPolicies"].as_array_mut() {
+        policies.retain(|own| own["containerName"] != container);
+        policies.push(policy);
+    }
+}
+
+/// What was learned of a container, as upstream keeps it: enough to recommend by, without anybody who measures.
+pub fn checkpoint(namespace: &str, autoscaler: &str, container: &str) -> Value {
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let histogram = json!({"referenceTimestamp": now, "bucketWeights": {"1": 10000}, "totalWeight": 1.0});
+    json!({"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscalerCheckpoint",
+        "metadata": {"name": format!("{autoscaler}-{container}"), "namespace": namespace},
+        "spec": {"vpaObjectName": autoscaler, "containerName": container},
+        "status": {"version": "v3", "totalSamplesCount": 100, "firstSampleStart": now, "lastSampleStart": now,
+            "lastUpdateTime": now, "cpuHistogram": histogram, "memoryHistogram": histogram}})
 }
 
 /// A Deployment with an app that does little, a native sidecar that burns cpu and holds memory, and a plain init container;
@@ -157,6 +187,12 @@ pub fn names(status: &VerticalPodAutoscalerStatus) -> Vec<String> {
 pub fn reason(status: &VerticalPodAutoscalerStatus, kind: &str, holds: &str) -> Option<String> {
     let mut conditions = status.conditions.iter().flatten();
     conditions.find(|it| it.kind == kind && it.status == holds)?.reason.clone()
+}
+
+/// The message of a condition that has this reason.
+pub fn message(status: &VerticalPodAutoscalerStatus, reason: &str) -> Option<String> {
+    let mut conditions = status.conditions.iter().flatten();
+    conditions.find(|it| it.reason.as_deref() == Some(reason))?.message.clone()
 }
 
 /// What a container of a pod asks for, as the pod says it.

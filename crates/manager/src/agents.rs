@@ -16,14 +16,14 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
-use pillion_runtime::lease::{Election, Leadership, TermsError, unique_identity};
+use pillion_runtime::lease::{Leadership, TermsError};
 use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::watch::WatchMetrics;
 use prometheus_client::registry::Registry;
 use tracing::info;
 
-use crate::controller::{terms, write_patience};
 use crate::events::{EventMetrics, Events};
+use crate::leading::{stand, write_patience};
 use crate::names;
 use crate::settings::Settings;
 use crate::view::View;
@@ -71,15 +71,7 @@ pub fn start(agents: &Agents<'_>, registry: &mut Registry) -> Result<(), TermsEr
     let Agents { client, settings, view, shutdown, watch_metrics } = *agents;
     // Another role of the same process may stand for a lease, and write events, too.
     let registry = registry.sub_registry_with_prefix("agents");
-    let (election, leadership) = Election::new(
-        client.clone(),
-        &settings.namespace,
-        names::AGENT_LEASE,
-        unique_identity(&settings.name),
-        terms(settings.lease)?,
-        pillion_runtime::lease::LeaseMetrics::register(registry),
-    );
-    shutdown.spawn(Stage::Lease, election.run(shutdown.token(Stage::Lease)));
+    let leadership = stand(client, settings, names::AGENT_LEASE, shutdown, registry)?;
     let (events, events_driver) =
         Events::new(client.clone(), "agent-controller", &settings.name, EventMetrics::register(registry));
     let context = Context {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kube::Client;
 use pillion_runtime::gates::Gates;
-use pillion_runtime::lease::{Election, Leadership, LeaseMetrics, Terms, TermsError, unique_identity};
+use pillion_runtime::lease::{Leadership, TermsError};
 use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::telemetry::Checks;
 use pillion_runtime::watch::WatchMetrics;
@@ -31,6 +31,7 @@ use tracing::info;
 use crate::events::{EventMetrics, Events};
 use crate::finish::Finish;
 use crate::gates::{NATIVE_SIDECAR, POD_WEBHOOK};
+use crate::leading::{stand, write_patience};
 use crate::names;
 use crate::settings::Settings;
 use crate::switch::Switch;
@@ -102,20 +103,10 @@ impl Context {
     }
 }
 
-/// So much of a lease a write may take.
-pub(crate) fn write_patience(lease: Duration) -> Duration {
-    (lease / 4).min(Duration::from_secs(4))
-}
-
-/// As the controllers of Kubernetes do: given up when two thirds are over, renewed five times before that.
-pub(crate) fn terms(lease: Duration) -> Result<Terms, TermsError> {
-    Terms::new(lease, lease / 3, lease * 2 / 15)
-}
-
 /// Starts the controller; gives the checks by which it is ready.
 pub fn start(controller: &Controller<'_>, registry: &mut Registry, readiness: Checks) -> Result<Checks, TermsError> {
     let Controller { client, writer, settings, gates, view, switch, shutdown, watch_metrics } = *controller;
-    let leadership = stand(controller, registry)?;
+    let leadership = stand(client, settings, names::CONTROLLER_LEASE, shutdown, registry)?;
     let (events, events_driver) =
         Events::new(client.clone(), "controller", &settings.name, EventMetrics::register(registry));
     let context = Context {
@@ -150,19 +141,4 @@ async fn lead(context: Context) {
         }
         context.metrics.forget();
     }
-}
-
-/// Stands for election to the very end.
-fn stand(controller: &Controller<'_>, registry: &mut Registry) -> Result<Leadership, TermsError> {
-    let Controller { client, settings, shutdown, .. } = controller;
-    let (election, leadership) = Election::new(
-        (*client).clone(),
-        &settings.namespace,
-        names::CONTROLLER_LEASE,
-        unique_identity(&settings.name),
-        terms(settings.lease)?,
-        LeaseMetrics::register(registry),
-    );
-    shutdown.spawn(Stage::Lease, election.run(shutdown.token(Stage::Lease)));
-    Ok(leadership)
 }

@@ -24,6 +24,7 @@ pub mod events;
 pub mod finish;
 mod gates;
 pub mod hot_updates;
+mod leading;
 mod ledger_shelf;
 mod limit_ranges;
 pub mod names;

@@ -17,16 +17,16 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use kube::Client;
 use pillion_runtime::gates::Gates;
-use pillion_runtime::lease::{Election, Leadership, LeaseMetrics, TermsError, unique_identity};
+use pillion_runtime::lease::{Leadership, TermsError};
 use pillion_runtime::shutdown::{Shutdown, Stage};
 use pillion_runtime::watch::WatchMetrics;
 use prometheus_client::registry::Registry;
 use tracing::info;
 
 use crate::asking::{self, Failed};
-use crate::controller::{terms, write_patience};
 use crate::events::{EventMetrics, Events};
 use crate::gates::{CPU_STARTUP_BOOST, NATIVE_SIDECAR, POD_WEBHOOK};
+use crate::leading::{stand, write_patience};
 use crate::names;
 use crate::settings::Settings;
 use crate::switch::Switch;
@@ -107,15 +107,7 @@ pub fn start(rightsizer: &Rightsizer<'_>, registry: &mut Registry) -> Result<(),
         *rightsizer;
     // Another role of the same process may stand for a lease, and write events, too.
     let registry = registry.sub_registry_with_prefix("rightsizer");
-    let (election, leadership) = Election::new(
-        client.clone(),
-        &settings.namespace,
-        names::RIGHTSIZER_LEASE,
-        unique_identity(&settings.name),
-        terms(settings.lease)?,
-        LeaseMetrics::register(registry),
-    );
-    shutdown.spawn(Stage::Lease, election.run(shutdown.token(Stage::Lease)));
+    let leadership = stand(client, settings, names::RIGHTSIZER_LEASE, shutdown, registry)?;
     let (events, events_driver) =
         Events::new(client.clone(), "rightsizer", &settings.name, EventMetrics::register(registry));
     let context = Context {

@@ -2,15 +2,18 @@
 //!
 //! - [`Editor`]: a pod that is being edited, and the JSON patch ([`Operation`]) that does the same to the original.
 //! - [`effective_requests`], [`qos_class`]: what a pod asks of a node as a whole, as the scheduler and the kubelet count it.
+//! - [`Metadata`], [`Owner`]: what stands above the content of a pod that exists.
 //! - [`object`], [`list`], [`Unreadable`]: reading what may not have the form of a pod.
 //!
 //! The crate knows Kubernetes' rules and nothing of ours.
 #![forbid(unsafe_code)]
 
+mod metadata;
 mod patch;
 mod read;
 mod resources;
 
+pub use metadata::{Metadata, Owner};
 pub use patch::{Editor, Operation, Step};
 pub use read::{Unreadable, list, object};
 pub use resources::{QosClass, effective_requests, qos_class};

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pillion_api::{PodRevisions, REVISIONS};
 use pillion_plan::List;
+use pillion_pod::Metadata;
+pub use pillion_pod::Owner;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -56,20 +58,6 @@ pub struct Pod {
     pub is_listed: bool,
     /// The containers that are ours.
     pub containers: Box<[Container]>,
-}
-
-/// An object that makes pods.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Owner {
-    /// Group and version.
-    pub api_version: Box<str>,
-    /// Its kind.
-    pub kind: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// Its uid.
-    pub uid: Box<str>,
 }
 
 /// The pods that serve one purpose together, by what makes them.
@@ -136,7 +124,8 @@ impl Status {
 impl Pod {
     /// Reads a pod.
     pub fn read(raw: RawPod) -> Self {
-        let RawPod { metadata, spec, status } = raw;
+        let RawPod { mut metadata, spec, status } = raw;
+        let owner = metadata.take_controller();
         let annotations = metadata.annotations.unwrap_or_default();
         let record = annotations.get(REVISIONS);
         let listed = annotations.get(CONTAINERS);
@@ -167,7 +156,7 @@ impl Pod {
             uid: metadata.uid.unwrap_or_default(),
             labels: metadata.labels.unwrap_or_default().into_iter().collect(),
             created: metadata.creation_timestamp.unwrap_or_default(),
-            owner: metadata.owner_references.unwrap_or_default().into_iter().find_map(RawOwner::controller),
+            owner,
             is_assigned: spec.node_name.is_some_and(|node| !node.is_empty()),
             is_pending: phase == Some("Pending"),
             is_ready: ready.is_some_and(|condition| &*condition.status == "True"),
@@ -209,32 +198,11 @@ impl Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RawPod {
     #[serde(default)]
-    metadata: RawMetadata,
+    metadata: Metadata,
     #[serde(default)]
     spec: RawSpec,
     #[serde(default)]
     status: RawPodStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawMetadata {
-    namespace: Option<Box<str>>,
-    name: Option<Box<str>>,
-    uid: Option<Box<str>>,
-    resource_version: Option<Box<str>>,
-    labels: Option<BTreeMap<Box<str>, Box<str>>>,
-    annotations: Option<BTreeMap<Box<str>, Box<str>>>,
-    creation_timestamp: Option<Timestamp>,
-    deletion_timestamp: Option<Timestamp>,
-    owner_references: Option<Vec<RawOwner>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RawOwner {
-    #[serde(flatten)]
-    owner: Owner,
-    controller: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -331,12 +299,6 @@ impl RawPod {
     /// An annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(key).map(AsRef::as_ref)
-    }
-}
-
-impl RawOwner {
-    fn controller(self) -> Option<Owner> {
-        (self.controller == Some(true)).then_some(self.owner)
     }
 }
 

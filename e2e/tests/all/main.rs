@@ -49,11 +49,13 @@ mod runtime_watch_own_bed;
 #[path = "../../../crates/api/tests/all/sets.rs"]
 mod sets;
 mod size_admission_own_bed;
+mod size_applying_own_bed;
 mod size_cli_own_bed;
 mod size_fence_own_bed;
 mod size_gate_own_bed;
 mod size_node_own_bed;
 mod size_oom_own_bed;
+mod size_targets_own_bed;
 mod smoke_admission;
 mod smoke_fleet;
 mod smoke_metrics;

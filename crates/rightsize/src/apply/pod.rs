@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pillion_plan::List;
-use pillion_pod::QosClass;
+pub use pillion_pod::Owner;
+use pillion_pod::{Metadata, QosClass};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -61,20 +62,6 @@ pub struct Pod {
     pub resized: Option<Timestamp>,
     /// Its containers: init containers first, as they start.
     pub containers: Box<[Container]>,
-}
-
-/// An object that makes pods.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Owner {
-    /// Group and version.
-    pub api_version: Box<str>,
-    /// Its kind.
-    pub kind: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// Its uid.
-    pub uid: Box<str>,
 }
 
 /// The node's answer to a resize.
@@ -150,7 +137,8 @@ impl Container {
 impl Pod {
     /// Reads a pod.
     pub fn read(raw: RawPod) -> Self {
-        let RawPod { metadata, spec, status } = raw;
+        let RawPod { mut metadata, spec, status } = raw;
+        let owner = metadata.take_controller();
         let annotations = metadata.annotations.unwrap_or_default();
         let statuses: BTreeMap<&str, &RawStatus> =
             status.all().map(|container| (&*container.name, container)).collect();
@@ -182,7 +170,7 @@ impl Pod {
         Self {
             created: metadata.creation_timestamp.unwrap_or_default(),
             started: status.start_time,
-            owner: metadata.owner_references.unwrap_or_default().into_iter().find_map(RawOwner::controller),
+            owner,
             is_assigned: spec.node_name.is_some_and(|node| !node.is_empty()),
             is_pending: phase == Some("Pending"),
             is_deleting: metadata.deletion_timestamp.is_some(),
@@ -280,32 +268,11 @@ fn qos(word: &str) -> Option<QosClass> {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RawPod {
     #[serde(default)]
-    metadata: RawMetadata,
+    metadata: Metadata,
     #[serde(default)]
     spec: RawSpec,
     #[serde(default)]
     status: RawPodStatus,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawMetadata {
-    namespace: Option<Box<str>>,
-    name: Option<Box<str>>,
-    uid: Option<Box<str>>,
-    resource_version: Option<Box<str>>,
-    labels: Option<BTreeMap<Box<str>, Box<str>>>,
-    annotations: Option<BTreeMap<Box<str>, Box<str>>>,
-    creation_timestamp: Option<Timestamp>,
-    deletion_timestamp: Option<Timestamp>,
-    owner_references: Option<Vec<RawOwner>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct RawOwner {
-    #[serde(flatten)]
-    owner: Owner,
-    controller: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -399,13 +366,6 @@ impl RawPod {
     /// The version the API server gave it.
     pub fn resource_version(&self) -> Option<&str> {
         self.metadata.resource_version.as_deref()
-    }
-}
-
-impl RawOwner {
-    /// An owner that does not say whether it is the controller is not.
-    fn controller(self) -> Option<Owner> {
-        (self.controller == Some(true)).then_some(self.owner)
     }
 }
 

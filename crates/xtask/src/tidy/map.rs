@@ -118,7 +118,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "rollout",
         decides: "which revision each pod should have, and which pods change next",
         kind: Kind::Pure,
-        imports: &["plan", "api", "quantity"],
+        imports: &["plan", "pod", "api", "quantity"],
         test_imports: NO_MORE,
     },
     CrateRule {
