@@ -3,6 +3,7 @@
 use pillion_api::{RecommendedContainerResources, RecommendedPodResources};
 
 use crate::amounts::Amounts;
+use crate::policy::ContainerPolicy;
 
 /// What is recommended for a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,32 @@ pub struct ContainerRecommendation {
 pub struct Recommendation {
     /// For each container.
     pub containers: Vec<ContainerRecommendation>,
+}
+
+impl ContainerRecommendation {
+    /// The same within a policy that may have changed since: the target comes from what it was before the bounds.
+    #[must_use]
+    pub fn within(&self, policy: &ContainerPolicy) -> Self {
+        let bounded = |amounts: &Amounts| {
+            let mut within = Amounts::default();
+            for (resource, amount) in amounts.iter().filter(|(resource, _)| policy.sizes(*resource)) {
+                // Zero is no bound.
+                let said = |amount: Option<i64>| amount.filter(|amount| *amount != 0);
+                let amount = said(policy.min.get(resource)).map_or(amount, |least| amount.max(least));
+                let amount = said(policy.max.get(resource)).map_or(amount, |most| amount.min(most));
+                within.set(resource, Some(amount));
+            }
+            within
+        };
+        let target = if self.uncapped.is_empty() { &self.target } else { &self.uncapped };
+        Self {
+            container: self.container.clone(),
+            target: bounded(target),
+            lower: bounded(&self.lower),
+            upper: bounded(&self.upper),
+            uncapped: self.uncapped,
+        }
+    }
 }
 
 impl Recommendation {
@@ -61,6 +88,33 @@ impl Recommendation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_policy_bounds_what_was_published_and_what_it_does_not_size_is_left_out() {
+        let amounts = |cpu, memory| Amounts { cpu: Some(cpu), memory };
+        let own = ContainerRecommendation {
+            container: "app".to_owned(),
+            target: amounts(4000, Some(100)),
+            lower: amounts(1000, Some(50)),
+            upper: amounts(8000, Some(200)),
+            uncapped: amounts(500, Some(100)),
+        };
+        let policy = ContainerPolicy {
+            min: amounts(0, None),
+            max: amounts(2000, None),
+            sizes_memory: false,
+            ..ContainerPolicy::default()
+        };
+        let expected = ContainerRecommendation {
+            container: "app".to_owned(),
+            target: amounts(500, None),
+            lower: amounts(1000, None),
+            upper: amounts(2000, None),
+            uncapped: amounts(500, Some(100)),
+        };
+        assert_eq!(own.within(&policy), expected);
+        assert_eq!(own.within(&ContainerPolicy { min: amounts(3000, None), ..policy }).target, amounts(2000, None));
+    }
 
     #[test]
     fn what_is_published_is_read_back() {

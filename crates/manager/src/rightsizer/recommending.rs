@@ -272,6 +272,7 @@ impl Recommender<'_> {
             let hindrance = self.board.lock().get(&key).cloned();
             let stands = Stands {
                 generation: claimed.generation,
+                meaning: claimed.meaning.as_ref().ok(),
                 findings: findings.as_ref(),
                 unsupported: why.map(String::as_str),
                 problems: &claimed.problems,

@@ -9,7 +9,7 @@ use pillion_api::{
     VerticalPodAutoscaler, VerticalPodAutoscalerStatus,
 };
 use pillion_quantity::Resource;
-use pillion_rightsize::Amounts;
+use pillion_rightsize::{Amounts, Autoscaler, Recommendation};
 use pillion_runtime::watch::Key;
 use serde_json::json;
 
@@ -45,6 +45,8 @@ pub(super) struct Hindrance {
 /// What is known of an autoscaler.
 pub(super) struct Stands<'a> {
     pub(super) generation: i64,
+    /// What the object means, where that can be said.
+    pub(super) meaning: Option<&'a Autoscaler>,
     /// `None` where its target cannot be found: what was recommended then stays.
     pub(super) findings: Option<&'a Findings>,
     /// Why the object cannot be served, or its target not be found.
@@ -63,7 +65,7 @@ pub(super) fn status(
     let stays = || before.and_then(|before| before.recommendation.clone());
     let recommendation = match stands.findings {
         Some(findings) if findings.recommendation.containers.is_empty() => None,
-        Some(findings) => Some(settled(published(findings, before), before)),
+        Some(findings) => Some(settled(published(findings, stands.meaning, before), before)),
         None => stays(),
     };
     let mut conditions: Vec<AutoscalerCondition> = before
@@ -144,18 +146,22 @@ fn condition(
     }
 }
 
-/// What is found, and of containers of which only a checkpoint is known, what was published before.
-fn published(findings: &Findings, before: Option<&VerticalPodAutoscalerStatus>) -> RecommendedPodResources {
-    let mut found = findings.recommendation.write();
-    let before = before.and_then(|before| before.recommendation.as_ref()).map(containers).unwrap_or_default();
-    for own in found.container_recommendations.iter_mut().flatten() {
-        let is_stale = own.container_name.as_ref().is_some_and(|name| findings.stale.contains(name));
-        let same = before.iter().find(|same| is_stale && same.container_name == own.container_name);
-        if let Some(same) = same {
-            own.clone_from(same);
+/// What is found, and of containers of which only a checkpoint is known, what was published before, within the policies as
+/// they are now.
+fn published(
+    findings: &Findings,
+    meaning: Option<&Autoscaler>,
+    before: Option<&VerticalPodAutoscalerStatus>,
+) -> RecommendedPodResources {
+    let mut found = findings.recommendation.clone();
+    let before = before.and_then(|before| before.recommendation.as_ref());
+    let before = before.filter(|_| !findings.stale.is_empty()).map(Recommendation::read).unwrap_or_default();
+    for own in found.containers.iter_mut().filter(|own| findings.stale.contains(&own.container)) {
+        if let Some(same) = before.of(&own.container) {
+            *own = meaning.map_or_else(|| same.clone(), |meaning| same.within(&meaning.policy(&same.container)));
         }
     }
-    found
+    found.write()
 }
 
 /// What is published: bounds that have only drifted stay.
@@ -216,7 +222,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use pillion_api::{FieldPath, Reason};
-    use pillion_rightsize::{ContainerRecommendation, Recommendation};
+    use pillion_rightsize::ContainerRecommendation;
 
     use super::*;
 
@@ -242,7 +248,7 @@ mod tests {
     }
 
     fn stands(findings: Option<&Findings>) -> Stands<'_> {
-        Stands { generation: 2, findings, unsupported: None, problems: &[], hindrance: None }
+        Stands { generation: 2, meaning: None, findings, unsupported: None, problems: &[], hindrance: None }
     }
 
     fn lines(status: &VerticalPodAutoscalerStatus) -> Vec<String> {
@@ -274,6 +280,13 @@ mod tests {
         let mut kept = findings(1, 1);
         kept.stale = vec!["app".to_owned()];
         assert_eq!(status(&stands(Some(&kept)), Some(&first), at(60)), first);
+        // Another policy holds at once.
+        let spec = json!({"targetRef": {"kind": "Deployment", "name": "web"}, "resourcePolicy": {"containerPolicies": [
+            {"containerName": "*", "maxAllowed": {"memory": "2000"}}]}});
+        let object = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+        let meaning = Autoscaler::read(&object).unwrap();
+        let bounded = status(&Stands { meaning: Some(&meaning), ..stands(Some(&kept)) }, Some(&first), at(60));
+        assert_eq!(Recommendation::read(&bounded.recommendation.unwrap()).containers[0].target.memory, Some(2000));
         let alone = status(&stands(Some(&kept)), None, at(60));
         assert_eq!(alone.recommendation, Some(kept.recommendation.write()));
     }
