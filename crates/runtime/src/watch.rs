@@ -135,6 +135,7 @@ where
         let mut config = self.selection.config();
         let mut pauses = Pauses::new();
         loop {
+            self.store.list_starts();
             let mut events = std::pin::pin!(watcher(self.api.clone(), config.clone()));
             let recovery = loop {
                 let event = tokio::select! {

@@ -217,7 +217,7 @@ impl<V: PartialEq> Store<V> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Waits until a list is asked for that has not begun.
+    /// Waits until a list is wanted that was not started.
     pub(super) async fn list_wanted(&self) {
         loop {
             let is_wanted = {
@@ -231,12 +231,14 @@ impl<V: PartialEq> Store<V> {
         }
     }
 
+    /// A list is about to be asked the API server for, and serves all who wanted one until now. It may take long to begin.
+    pub(super) fn list_starts(&self) {
+        let mut listings = self.shared.listings.lock();
+        listings.begun = listings.asked;
+    }
+
     /// A list begins. What an earlier one brought that did not end is forgotten.
     pub(super) fn list_begins(&self) {
-        {
-            let mut listings = self.shared.listings.lock();
-            listings.begun = listings.asked;
-        }
         let mut contents = self.shared.contents.write();
         contents.pending = BTreeMap::new();
         contents.round = contents.round.wrapping_add(1);

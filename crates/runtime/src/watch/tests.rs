@@ -1,12 +1,21 @@
 //! The store: what readers see of lists and changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::Client;
 use kube::api::ObjectMeta;
+use kube::client::Body;
 use kube::core::Status;
 use proptest::prelude::*;
+use serde_json::{Value, json};
+use tower::BoxError;
 
 use super::*;
 
@@ -109,6 +118,7 @@ fn an_object_that_is_not_kept_any_more_goes() {
 fn a_list_that_is_asked_for_is_the_next_one_that_begins() {
     let store = Store::<u32>::new();
     assert_eq!(store.list_wanted().now_or_never(), None);
+    store.list_starts();
     store.list_begins();
     // The list under way may have passed what it is asked for.
     let first = store.list_again();
@@ -116,14 +126,59 @@ fn a_list_that_is_asked_for_is_the_next_one_that_begins() {
     store.list_ends();
     assert!(!store.has_listed(first));
     assert_eq!(store.list_wanted().now_or_never(), Some(()));
-    assert_eq!(store.list_wanted().now_or_never(), Some(()), "asked until it begins");
+    assert_eq!(store.list_wanted().now_or_never(), Some(()), "asked until it is started");
     // One list serves all who asked before it.
+    store.list_starts();
     store.list_begins();
     assert_eq!(store.list_wanted().now_or_never(), None);
     assert!(!store.has_listed(first));
     store.list_ends();
     assert!(store.has_listed(first) && store.has_listed(second));
     assert_eq!(store.list_wanted().now_or_never(), None);
+}
+
+/// An API server that streams a list of one pod, after a second, and then says nothing more. It has no patience with those
+/// who ask again and again.
+fn slow_server(requests: &Arc<AtomicUsize>) -> Client {
+    let requests = Arc::clone(requests);
+    let service = tower::service_fn(move |_: http::Request<Body>| {
+        let count = requests.fetch_add(1, Ordering::SeqCst);
+        assert!(count < 10, "it was asked {count} times");
+        async {
+            sleep(Duration::from_secs(1)).await;
+            let pod = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+            let end = json!({"resourceVersion": "5", "annotations": {"k8s.io/initial-events-end": "true"}});
+            let lines = [
+                json!({"type": "ADDED", "object": pod(json!({"name": "a", "namespace": "team", "resourceVersion": "4"}))}),
+                json!({"type": "BOOKMARK", "object": pod(end)}),
+            ];
+            let frames = lines.map(|line| Ok::<_, Infallible>(Frame::data(Bytes::from(format!("{line}\n")))));
+            let body = StreamBody::new(stream::iter(frames).chain(stream::pending()));
+            Ok::<_, BoxError>(http::Response::new(body))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_asked_for_is_made_once_however_slowly_it_begins() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let api = Api::<Pod>::all(slow_server(&requests));
+    let selection = Selection { freshness: Freshness::Any, ..Selection::default() };
+    let (store, driver) = watch("pods", api, selection, &WatchMetrics::default(), |pod| Some(Key::of(&pod)));
+    let reader = async {
+        store.completed().await;
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
+        let listing = store.list_again();
+        while !store.has_listed(listing) {
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!((requests.load(Ordering::SeqCst), store.len()), (2, 1));
+    };
+    tokio::select! {
+        () = reader => {}
+        () = driver => unreachable!("a watch does not end by itself"),
+    }
 }
 
 #[test]
