@@ -18,7 +18,7 @@ mod updater;
 mod wanted;
 mod writes;
 
-pub use admit::{Admitted, Which, admit};
+pub use admit::{Admitted, Which, admit, is_above_pod_limits};
 pub use budget::{DisruptionBudget, Ground};
 pub use check::{SizeRule, SizeViolation, check};
 pub use held::{ContainerKind, ContainerResources};

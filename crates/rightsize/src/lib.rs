@@ -22,7 +22,7 @@ pub use apply::{
     Admitted, Container, ContainerKind, ContainerOom, ContainerResources, DisruptionBudget, Gates, Ground, LimitRange,
     LimitRanges, Owner, Pod, PodEviction, PodResize, RESIZED_AT, RawPod, Remark, ResizeState, SIZED, SizeAction,
     SizeChange, SizeRule, SizeViolation, SizedContainer, SizedPod, Sizing, Tries, Unsized, UpdatePlan, UpdaterSettings,
-    Waiting, Wanted, WantedContainer, Which, Why, admit, check, plan, pod_request, wanted,
+    Waiting, Wanted, WantedContainer, Which, Why, admit, check, is_above_pod_limits, plan, pod_request, wanted,
 };
 pub use estimate::{
     Aggregate, BUCKETS, Bar, Bound, ContainerType, Explanation, Histogram, Instance, Key, Oom, Origin, Percentiles,

@@ -9,7 +9,7 @@ use pillion_inject::{
     mentions_variable,
 };
 use pillion_pod::Operation;
-use pillion_rightsize::{Admitted, Sizing, Which, admit};
+use pillion_rightsize::{Admitted, Sizing, Which, admit, is_above_pod_limits};
 use pillion_rollout::choice::{Choice as ByRule, Draw, choose, draws_pinned};
 use pillion_rollout::history::Pinned;
 use pillion_rollout::ledger::Member;
@@ -110,6 +110,8 @@ struct SizedReview<'a> {
     patch: Vec<Operation>,
     /// By what the containers of sets are sized in their turn.
     sizing: Option<Sizing<'a>>,
+    /// Whether the pod's own containers wait for that, too.
+    is_late: bool,
     /// Those that have a size.
     containers: BTreeSet<String>,
     /// Why nothing is sized, for whoever made the pod.
@@ -134,7 +136,7 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
     if sets.is_empty() && !head.is_marked() && !has_sidecars(&head, object, question.installation) && sizing.is_none() {
         return Ok(Begun::Done(Answer { response: Response::allowed(), outcomes: Vec::new(), refusal: None }));
     }
-    let sized = SizedReview::own(serde_json::from_str(object)?, sizing);
+    let mut sized = SizedReview::own(serde_json::from_str(object)?, sizing);
     let said = head.revisions();
     let planned = |(at, set): (usize, &&'a Arc<Meaning>)| match said.of(&set.name) {
         Some(said) => Plan::said(question.known, set, said).unwrap_or_else(|| Plan::new(question, set, at, &head)),
@@ -150,6 +152,10 @@ pub fn begin<'a>(request: &Request<'_>, question: Question<'a>) -> Result<Begun<
         for at in lies {
             plans[at] = Plan::new(question, plans[at].candidate.set, at, &head);
         }
+        decision = decide(&sized, question, &plans);
+    }
+    if sized.is_above_limits(&decision) {
+        sized = SizedReview::all_at_once(serde_json::from_str(object)?, sized);
         decision = decide(&sized, question, &plans);
     }
     let is_asked =
@@ -180,7 +186,14 @@ impl<'a> Question<'a> {
 impl<'a> SizedReview<'a> {
     fn own(pod: Value, sizing: Option<Sizing<'a>>) -> Self {
         let Some(sizing) = sizing else {
-            return Self { pod, patch: Vec::new(), sizing: None, containers: BTreeSet::new(), warning: None };
+            return Self {
+                pod,
+                patch: Vec::new(),
+                sizing: None,
+                is_late: false,
+                containers: BTreeSet::new(),
+                warning: None,
+            };
         };
         let injected = marks::injected(&pod);
         let Admitted { pod, patch, skipped } = admit(pod, &sizing, Which::Own(&injected));
@@ -189,7 +202,22 @@ impl<'a> SizedReview<'a> {
             .map(|why| format!("VerticalPodAutoscaler {}: the pod is not sized: {why}", sizing.autoscaler.name));
         let sizing = Some(sizing).filter(|_| skipped.is_none());
         let containers = sizing.as_ref().map(sized_containers).unwrap_or_default();
-        Self { pod, patch, sizing, containers, warning }
+        Self { pod, patch, sizing, is_late: false, containers, warning }
+    }
+
+    /// The same with nothing sized before sets have brought what they bring: then all share what a pod may have.
+    fn all_at_once(pod: Value, own: Self) -> Self {
+        Self { pod, patch: Vec::new(), is_late: true, ..own }
+    }
+
+    /// Whether the pod's own containers were given so much that, with what sets bring, the API server would refuse the pod.
+    fn is_above_limits(&self, decision: &Decision<'_>) -> bool {
+        let Some(sizing) = self.sizing.as_ref().filter(|_| !self.patch.is_empty()) else { return false };
+        let injected = decision.pod.as_ref().filter(|_| !sizing.limits.pod.max.is_empty());
+        injected.is_some_and(|pod| {
+            let admitted = admit(pod.clone(), sizing, Which::Injected(&marks::injected(pod)));
+            is_above_pod_limits(&admitted.pod, sizing.limits)
+        })
     }
 
     /// All changes: of the pod's own containers, by sets, and of what these brought. Each follows from the one before.
@@ -199,8 +227,9 @@ impl<'a> SizedReview<'a> {
         if let Some(sizing) = &self.sizing {
             let pod = decision.pod.as_ref().unwrap_or(&self.pod);
             let injected = marks::injected(pod);
-            if !injected.is_empty() {
-                patch.extend(admit(pod.clone(), sizing, Which::Injected(&injected)).patch);
+            let which = if self.is_late { Which::All } else { Which::Injected(&injected) };
+            if self.is_late || !injected.is_empty() {
+                patch.extend(admit(pod.clone(), sizing, which).patch);
             }
         }
         patch

@@ -6,6 +6,7 @@ use pillion_api::{SetMode, VerticalPodAutoscaler};
 use pillion_inject::{Installation, Namespace};
 use pillion_manager::admission::pods::{Question, begin};
 use pillion_manager::admission::{Autoscalers, Request, Rightsizing};
+use pillion_quantity::Quantity;
 use pillion_rightsize::{Autoscaler, Gates, LimitRanges};
 use serde_json::{Value, json};
 
@@ -265,4 +266,33 @@ fn a_start_gets_more_cpu_and_never_more_than_the_installation_allows() {
     };
     assert_eq!(cpu(None), (json!("1200m"), json!("90m")));
     assert_eq!(cpu(Some(1000)), (json!("1"), json!("90m")));
+}
+
+#[test]
+fn where_sidecars_would_not_fit_beside_the_sized_app_all_share_what_a_pod_may_have() {
+    let mut pod = pod();
+    for (list, at) in [("initContainers", 0), ("initContainers", 1), ("containers", 0)] {
+        let requests = pod["spec"][list][at]["resources"]["requests"].clone();
+        pod["spec"][list][at]["resources"]["limits"] = requests;
+    }
+    let size = json!({"cpu": "10m", "memory": "100Mi"});
+    let other = json!({"name": "other", "image": "sidecar:1", "resources": {"requests": size, "limits": size}});
+    let sets = vec![set("mesh", &json!({"containers": [other]}))];
+    let range =
+        json!({"metadata": {"name": "pods"}, "spec": {"limits": [{"type": "Pod", "max": {"memory": "600Mi"}}]}});
+    let limits = LimitRanges::read([&range]);
+    let cluster = Cluster { sets, limits, ..Cluster::default() };
+    let (after, _) = cluster.reviewed(&pod);
+    let memory = |list: &str, name: &str| {
+        let text = requests(&after, list, name)["memory"].as_str().unwrap_or_default().to_owned();
+        text.parse::<Quantity>().expect("a quantity").value()
+    };
+    let (app, native, other) =
+        (memory("containers", "app"), memory("initContainers", "native"), memory("containers", "other"));
+    assert_eq!(other, 100 << 20, "nothing is recommended for it");
+    // 500Mi are left for what would be 512Mi and 40Mi.
+    assert!(app + native <= 500 << 20 && app + native > 499 << 20, "{app} {native}");
+    assert!(app > 12 * native && native > 30 << 20, "{app} {native}");
+    let (_, again) = cluster.reviewed(&after);
+    assert_eq!(again, Vec::<Value>::new(), "a second review changes nothing");
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::boost;
 use super::held::{ContainerKind, ContainerResources, Held};
+use super::limit_range::LimitRanges;
 use super::sized::{BOOST_PREFIX, OBSERVED, SIZED, SizedContainer, SizedPod, UPDATES};
 use super::wanted::{Sizing, Unsized, readable, size};
 use crate::amounts::Amounts;
@@ -71,6 +72,18 @@ pub fn admit(pod: Value, sizing: &Sizing<'_>, which: Which<'_>) -> Admitted {
             Admitted { pod, patch, skipped: None }
         }
     }
+}
+
+/// Whether the containers of a pod come to more than the `LimitRange`s of its namespace allow a pod; the API server would
+/// refuse it. One without a limit counts with its request.
+pub fn is_above_pod_limits(pod: &Value, limits: &LimitRanges) -> bool {
+    let Ok(containers) = readable(pod) else { return false };
+    let lasting = || containers.iter().filter(|held| held.kind != ContainerKind::PlainInit);
+    let counts = |held: &Held<'_>, resource| held.has.limits.get(resource).or(held.has.requests.get(resource));
+    limits.pod.max.iter().any(|(resource, most)| {
+        let all = lasting().filter_map(|held| counts(held, resource));
+        all.fold(0, i64::saturating_add) > most
+    })
 }
 
 fn decide(pod: &Value, sizing: &Sizing<'_>, which: Which<'_>) -> Result<(Vec<Given>, SizedPod, String), Unsized> {
