@@ -70,7 +70,7 @@ struct Applying {
     key: Key,
     meaning: Autoscaler,
     mode: Mode,
-    pods: Vec<Pod>,
+    pods: Vec<Arc<Pod>>,
 }
 
 /// Namespace, kind and name of a target.
@@ -196,7 +196,7 @@ impl Updater<'_> {
                     });
                     let target = (namespace.clone(), top.0.clone(), top.1.clone());
                     if let Some(own) = applying.get_mut(&target) {
-                        own.pods.push(Pod::clone(pod));
+                        own.pods.push(Arc::clone(pod));
                     }
                 }
             });
@@ -258,7 +258,7 @@ impl Updater<'_> {
     fn budgets_of(&self, own: &Applying) -> Vec<DisruptionBudget> {
         self.budgets.read(|budgets| {
             let read = budgets.in_namespace(&own.key.namespace).map(|(key, budget)| {
-                let selects = |pod: &&Pod| {
+                let selects = |pod: &&Arc<Pod>| {
                     let label = |key: &str| pod.labels.iter().find(|(own, _)| **own == *key).map(|(_, value)| &**value);
                     budget.selector.as_ref().is_none_or(|selector| selector.matches(label))
                 };

@@ -75,7 +75,7 @@ impl Group {
 }
 
 impl<'a> Groups<'a> {
-    pub(super) fn new(pods: &'a [Pod], ground: &Ground<'a>) -> Self {
+    pub(super) fn new(pods: &[&'a Pod], ground: &Ground<'a>) -> Self {
         let mut groups: BTreeMap<&str, Group> = BTreeMap::new();
         for pod in pods.iter().filter(|pod| !pod.is_deleting && !pod.is_ended) {
             let Some(owner) = &pod.owner else { continue };

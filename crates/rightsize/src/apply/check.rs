@@ -2,6 +2,7 @@
 //!
 //! Written apart from the planner on purpose: it counts anew, from the pods themselves.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -53,8 +54,9 @@ impl fmt::Display for SizeViolation {
 }
 
 /// Whether the plan keeps every [`SizeRule`]; otherwise every write that does not.
-pub fn check(plan: &UpdatePlan, pods: &[Pod], ground: &Ground<'_>) -> Result<(), Vec<SizeViolation>> {
-    let by_uid: BTreeMap<&str, &Pod> = pods.iter().map(|pod| (&*pod.uid, pod)).collect();
+pub fn check<P: Borrow<Pod>>(plan: &UpdatePlan, pods: &[P], ground: &Ground<'_>) -> Result<(), Vec<SizeViolation>> {
+    let pods: Vec<&Pod> = pods.iter().map(Borrow::borrow).collect();
+    let by_uid: BTreeMap<&str, &Pod> = pods.iter().map(|pod| (&*pod.uid, *pod)).collect();
     let mut walk = Walk { ground, violations: Vec::new() };
     let mut written = BTreeSet::new();
     for action in &plan.actions {
@@ -67,7 +69,7 @@ pub fn check(plan: &UpdatePlan, pods: &[Pod], ground: &Ground<'_>) -> Result<(),
         }
         walk.action(action, pod);
     }
-    walk.groups(plan, pods, &by_uid);
+    walk.groups(plan, &pods, &by_uid);
     walk.disruption_budgets(plan, &by_uid);
     if walk.violations.is_empty() { Ok(()) } else { Err(walk.violations) }
 }
@@ -162,7 +164,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn groups(&mut self, plan: &UpdatePlan, pods: &[Pod], by_uid: &BTreeMap<&str, &Pod>) {
+    fn groups(&mut self, plan: &UpdatePlan, pods: &[&Pod], by_uid: &BTreeMap<&str, &Pod>) {
         let ground = self.ground;
         let mut live: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
         for pod in pods.iter().filter(|pod| !pod.is_deleting && !pod.is_ended) {

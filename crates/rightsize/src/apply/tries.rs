@@ -2,6 +2,7 @@
 //!
 //! Kept by the uid of a pod, not by its name: a pod of a `StatefulSet` comes back under the same name and starts anew.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -44,8 +45,8 @@ struct OwnerTries {
 
 impl Tries {
     /// Learns from all pods that are there; before each plan.
-    pub fn observe(&mut self, pods: &[Pod], now: Timestamp) {
-        for pod in pods {
+    pub fn observe<P: Borrow<Pod>>(&mut self, pods: &[P], now: Timestamp) {
+        for pod in pods.iter().map(Borrow::borrow) {
             self.wait(pod, now);
             self.resets_of(pod);
         }

@@ -1,5 +1,6 @@
 //! Which pods are changed now, and how.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
@@ -73,10 +74,11 @@ pub struct UpdatePlan {
 }
 
 /// Which pods of a `VerticalPodAutoscaler` are changed now, and how.
-pub fn plan(pods: &[Pod], ground: &Ground<'_>) -> UpdatePlan {
-    let mut planner = Planner { ground, groups: Groups::new(pods, ground), plan: UpdatePlan::default() };
+pub fn plan<P: Borrow<Pod>>(pods: &[P], ground: &Ground<'_>) -> UpdatePlan {
+    let pods: Vec<&Pod> = pods.iter().map(Borrow::borrow).collect();
+    let mut planner = Planner { ground, groups: Groups::new(&pods, ground), plan: UpdatePlan::default() };
     let mut due = Vec::new();
-    for pod in pods.iter().filter(|pod| is_live(pod)) {
+    for pod in pods.iter().copied().filter(|pod| is_live(pod)) {
         if ground.sizing.gates.startup_boost && pod.is_boosted() {
             planner.unboost(pod);
         } else if let Some((priority, wanted)) = planner.due(pod) {
