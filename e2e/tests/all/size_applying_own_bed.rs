@@ -109,7 +109,7 @@ async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
     assert_eq!(said, format!("pod {first} waits: PodDisruptionBudget all allows no more"));
     // A single replica is not evicted where the object does not say that it may be.
     let said = told(&client, "single", "TooFewReplicas").await?;
-    let only = "there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it";
+    let only = "so few of its kind (1) are not disturbed: set spec.updatePolicy.minReplicas to allow it";
     assert_eq!(said, format!("pod {} waits: {only}", single[0].name_any()));
     // More than the node has is refused by the API server, which says so of no pod.
     let said = told(&client, "large", "Infeasible").await?;

@@ -123,7 +123,7 @@ async fn pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result<()> {
     let left = pods_until(&client, (SPACE, "lobby"), "one pod to be evicted", left).await?;
     let stays = |status: &_| message(status, "TooFewReplicas");
     let said = status_until(&client, (SPACE, "lobby"), "why the other stays", stays).await?;
-    assert!(said.starts_with(&format!("pod {left} waits: there are only 1 of its kind")), "{said}");
+    assert!(said.starts_with(&format!("pod {left} waits: so few of its kind (1) are not disturbed")), "{said}");
     assert_eq!(pods_of(&client, SPACE, "lobby").await?.len(), 1);
     Ok(())
 }

@@ -125,7 +125,10 @@ impl fmt::Display for Why {
             Self::CannotResize => f.write_str("it is a static pod or runs on Windows, which cannot be resized"),
             Self::NoGroup => f.write_str("it has no controller that says how many pods there are to be"),
             Self::TooFewReplicas(live) => {
-                write!(f, "there are only {live} of its kind: set spec.updatePolicy.minReplicas to allow it")
+                write!(
+                    f,
+                    "so few of its kind ({live}) are not disturbed: set spec.updatePolicy.minReplicas to allow it"
+                )
             }
             Self::Budget => f.write_str("enough of its kind are missing or being changed"),
             Self::DisruptionBudget(name) => write!(f, "PodDisruptionBudget {name} allows no more"),

@@ -41,7 +41,7 @@ fn half_of_a_group_is_evicted_at_once_and_one_of_a_small_one() {
 fn a_group_that_is_too_small_is_not_evicted_unless_it_says_so() {
     let mut scene = Scene::new("Recreate", 1, &app("2", "1Gi"));
     let pods = replicas(1, "1/1Gi", "-/-");
-    let few = "web-0 waits: there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it";
+    let few = "web-0 waits: so few of its kind (1) are not disturbed: set spec.updatePolicy.minReplicas to allow it";
     assert_eq!(scene.words(&pods), [few]);
     scene.autoscaler.min_replicas = Some(1);
     assert_eq!(scene.words(&pods), ["evict pod shop/web-0: its requests are not as recommended"]);
@@ -57,7 +57,7 @@ fn a_single_replica_is_resized_in_place_where_nothing_restarts() {
     let restarting = [running("web-0", &json!([own]), &json!([]), &json!({}))];
     assert_eq!(
         scene.words(&restarting),
-        ["web-0 waits: there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it"]
+        ["web-0 waits: so few of its kind (1) are not disturbed: set spec.updatePolicy.minReplicas to allow it"]
     );
 }
 
@@ -479,7 +479,7 @@ fn a_boost_does_not_end_during_a_resize_nor_with_a_restart_that_is_too_much() {
     let restarts = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
     assert_eq!(
         scene.words(&boosted(&json!({}), &restarts)),
-        ["web-0 waits: there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it"]
+        ["web-0 waits: so few of its kind (1) are not disturbed: set spec.updatePolicy.minReplicas to allow it"]
     );
 }
 
@@ -498,7 +498,8 @@ fn pods_that_do_not_run_are_left_alone() {
 fn what_will_not_move_by_itself_is_told_once_nothing_else_moves() {
     let mut scene = Scene::new("Recreate", 1, &app("2", "1Gi"));
     let alone = replicas(1, "1/1Gi", "-/-");
-    let few = "pod web-0 waits: there are only 1 of its kind: set spec.updatePolicy.minReplicas to allow it";
+    let few =
+        "pod web-0 waits: so few of its kind (1) are not disturbed: set spec.updatePolicy.minReplicas to allow it";
     assert_eq!(scene.plan(&alone).hindrance(), Some(("TooFewReplicas", few.to_owned())));
     scene.autoscaler.min_replicas = Some(1);
     assert_eq!(scene.plan(&alone).hindrance(), None);
