@@ -4,12 +4,14 @@
 //! What is wanted is fixed by bounds, and what was learned comes from checkpoints: nobody measures here.
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use pillion_e2e::sizing::{
-    asks, autoscaler, checkpoint, fix, install, message, pods_until, recommended, rightsizer_with, status_until,
+    amount, asks, autoscaler, checkpoint, fix, install, message, pods_until, recommended, rightsizer_with, status_until,
 };
 use pillion_e2e::{Manager, pods};
+use pillion_quantity::Resource;
 use pillion_testbed::{Bed, Config, apply};
 use serde_json::{Value, json};
 
@@ -30,6 +32,13 @@ fn wanting(name: &str, mode: &str, cpu: &str) -> Value {
     let mut own = autoscaler(SPACE, name, mode);
     fix(&mut own, "app", cpu, "16Mi");
     own
+}
+
+/// How much cpu the node has for pods.
+async fn node_millicores(client: &Client) -> Result<i128> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+    let allocatable = nodes.items.first().map(|node| json!(node.status)["allocatable"]["cpu"].clone());
+    amount(Resource::Cpu, &allocatable.unwrap_or_default())
 }
 
 /// The cpu the node has given.
@@ -74,15 +83,12 @@ async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
         "metadata": {"name": "all", "namespace": SPACE},
         "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "guarded"}}}});
     apply(&client, "e2e", &budget).await?;
-    // The filler leaves so little of two cores that what is crowded cannot grow.
-    let workloads = [
-        ("guarded", 2, "20m"),
-        ("single", 1, "20m"),
-        ("large", 1, "20m"),
-        ("crowded", 1, "100m"),
-        ("filler", 1, "1200m"),
-    ];
-    for (name, replicas, cpu) in workloads {
+    // The filler leaves so little of the node that what is crowded cannot grow.
+    let millicores = node_millicores(&client).await?;
+    let (most, half) = (format!("{}m", millicores * 6 / 10), format!("{}m", millicores * 45 / 100));
+    for (name, replicas, cpu) in
+        [("guarded", 2, "20m"), ("single", 1, "20m"), ("large", 1, "20m"), ("crowded", 1, "100m"), ("filler", 1, &most)]
+    {
         apply(&client, "e2e", &deployment(name, replicas, cpu)).await?;
     }
     let guarded = run(&client, "guarded", 2).await?;
@@ -94,7 +100,7 @@ async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
         wanting("guarded", "Recreate", "40m"),
         wanting("single", "Recreate", "40m"),
         wanting("large", "InPlace", "1k"),
-        wanting("crowded", "InPlace", "900m"),
+        wanting("crowded", "InPlace", &half),
     ];
     for own in &wants {
         let name = own["metadata"]["name"].as_str().unwrap_or_default();
@@ -135,7 +141,7 @@ async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
     assert!(uids(&new).iter().all(|uid| !uids(&guarded).contains(uid)), "by eviction");
     assert_ne!(uids(&moved(&client, "single", 1, "40m").await?), uids(&single), "by eviction");
     assert_eq!(uids(&moved(&client, "large", 1, "60m").await?), uids(&large), "in place");
-    assert_eq!(uids(&moved(&client, "crowded", 1, "900m").await?), uids(&crowded), "in place");
+    assert_eq!(uids(&moved(&client, "crowded", 1, &half).await?), uids(&crowded), "in place");
     Ok(())
 }
 
