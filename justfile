@@ -61,7 +61,7 @@ mutants ONLY='':
 fuzz TARGET SECONDS='60': (tools "fuzz")
     mkdir -p fuzz/corpus/{{ TARGET }}
     PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- fuzz --path):$PATH" \
-        cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else if TARGET == "agent_config" { "examples/agent" } else if TARGET =~ "pod|review" { "e2e/fixtures" } else { "" } }} \
+        cargo +nightly fuzz run --fuzz-dir fuzz {{ TARGET }} fuzz/corpus/{{ TARGET }} {{ if TARGET == "sidecar_set" { "examples/sidecarset" } else if TARGET == "autoscaler" { "examples/right-sizing" } else if TARGET == "agent_config" { "examples/agent" } else if TARGET =~ "pod|review" { "e2e/fixtures" } else { "" } }} \
         -- -max_total_time={{ SECONDS }} -max_len=8192
 
 # Pack the test images, the agent's, and the manager's, which takes minutes where its code has changed.

@@ -1,6 +1,6 @@
 //! The autoscalers among some manifests.
 
-use pillion_api::{Problem, Reason, VerticalPodAutoscaler, check_autoscaler};
+use pillion_api::{FieldPath, Problem, Reason, VerticalPodAutoscaler, check_autoscaler};
 use pillion_rightsize::review;
 
 use crate::manifest::Manifest;
@@ -12,10 +12,18 @@ pub(crate) fn is_autoscaler(manifest: &Manifest) -> bool {
 
 /// What is to be said about an autoscaler.
 pub(crate) fn judged(manifest: &Manifest) -> Vec<Problem> {
-    let problems = check_autoscaler(&manifest.value);
-    let readable = problems.iter().all(|problem| problem.reason == Reason::UnknownField);
-    let object = serde_json::from_value::<VerticalPodAutoscaler>(manifest.value.clone());
-    let Some(object) = object.ok().filter(|_| readable) else { return problems };
+    let mut problems = check_autoscaler(&manifest.value);
+    if problems.iter().any(|problem| problem.reason != Reason::UnknownField) {
+        return problems;
+    }
+    let object = match serde_json::from_value::<VerticalPodAutoscaler>(manifest.value.clone()) {
+        Ok(object) => object,
+        Err(error) => {
+            let help = "write it as `kubectl explain vpa` shows it";
+            problems.push(Problem::error(Reason::SchemaViolation, FieldPath::root(), error.to_string(), help));
+            return problems;
+        }
+    };
     // What has no effect here may have one with upstream's recommender, which has no name of its own.
     let is_upstreams = object.spec.recommenders.iter().flatten().all(|own| own.name == "default");
     let found = review(&object).into_iter();

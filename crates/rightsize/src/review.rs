@@ -8,12 +8,17 @@ use pillion_api::{
 use pillion_quantity::{Quantity, Resource};
 
 use crate::amounts::Amounts;
-use crate::policy::Mode;
+use crate::policy::{Mode, UPDATE_MODE};
 
 /// What is wrong with an object, in the order of its fields.
 pub fn review(object: &VerticalPodAutoscaler) -> Vec<Problem> {
     let mut review = Review::default();
     let spec = &object.spec;
+    let own_mode = object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(UPDATE_MODE));
+    if let Some(text) = own_mode.filter(|text| text.is_empty() || Mode::parse(text).is_none()) {
+        let path = FieldPath::of("metadata.annotations").key(UPDATE_MODE);
+        review.invalid(path, format!("{text:?} is no mode"), "use Initial, Recreate, InPlaceOrRecreate or InPlace");
+    }
     if let Some(update) = &spec.update_policy {
         review.update(update);
     }

@@ -31,6 +31,13 @@ fn what_only_the_schema_can_tell_is_told_alone() {
 }
 
 #[test]
+fn what_the_schema_takes_and_nothing_can_read_is_told() {
+    let wrong = AUTOSCALER.replace("{name: web}\nspec", "{name: web, labels: 3}\nspec");
+    let said = lint_stdin(&wrong, &["-"]);
+    assert!(said.contains("error[PL101]") && said.ends_with("1 error in 1 autoscaler\n"), "{said}");
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let said = of("  updatePolicy: {minReplicas: 2}\n");
     assert!(said.contains("error[PL601]: spec.updatePolicy.updateMode: is missing"), "{said}");

@@ -143,3 +143,20 @@ fn boosts_and_recommenders_are_checked() {
         ["spec.recommenders: PL601: names more than one recommender: keep one"]
     );
 }
+
+#[test]
+fn our_own_mode_is_checked() {
+    let of = |mode: &str| {
+        let object = json!({"metadata": {"annotations": {UPDATE_MODE: mode}}, "spec": {"targetRef": {"kind": "Job", "name": "a"}}});
+        let found = review(&serde_json::from_value(object).unwrap());
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(of("InPlace"), Vec::<String>::new());
+    for wrong in ["", "Sometimes"] {
+        let expected = format!(
+            "metadata.annotations[pillion.dev/update-mode]: PL601: {wrong:?} is no mode: use Initial, Recreate, \
+             InPlaceOrRecreate or InPlace"
+        );
+        assert_eq!(of(wrong), [expected]);
+    }
+}
