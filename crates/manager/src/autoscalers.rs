@@ -57,9 +57,12 @@ fn claimed(object: VerticalPodAutoscaler, name: &str, all: bool) -> Option<Claim
         Ok(meaning) => meaning.is_claimed(name, all),
         Err(_) => all || object.spec.recommenders.iter().flatten().next().is_some_and(|own| own.name == name),
     };
+    if !is_ours {
+        return None;
+    }
     let mut problems = review(&object);
     problems.retain(|problem| problem.reason != Reason::AutoscalerModeDeprecated);
-    is_ours.then(|| Claimed {
+    Some(Claimed {
         uid: object.metadata.uid.unwrap_or_default(),
         generation: object.metadata.generation.unwrap_or_default(),
         meaning,

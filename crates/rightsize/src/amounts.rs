@@ -24,6 +24,11 @@ impl Amounts {
         }
     }
 
+    /// What is said of a resource where amounts are bounds: zero is none.
+    pub fn bound(&self, resource: Resource) -> Option<i64> {
+        self.get(resource).filter(|amount| *amount != 0)
+    }
+
     /// Says something of a resource.
     pub const fn set(&mut self, resource: Resource, amount: Option<i64>) {
         match resource {

@@ -34,10 +34,8 @@ impl ContainerRecommendation {
         let bounded = |amounts: &Amounts| {
             let mut within = Amounts::default();
             for (resource, amount) in amounts.iter().filter(|(resource, _)| policy.sizes(*resource)) {
-                // Zero is no bound.
-                let said = |amount: Option<i64>| amount.filter(|amount| *amount != 0);
-                let amount = said(policy.min.get(resource)).map_or(amount, |least| amount.max(least));
-                let amount = said(policy.max.get(resource)).map_or(amount, |most| amount.min(most));
+                let amount = policy.min.bound(resource).map_or(amount, |least| amount.max(least));
+                let amount = policy.max.bound(resource).map_or(amount, |most| amount.min(most));
                 within.set(resource, Some(amount));
             }
             within

@@ -150,16 +150,14 @@ impl Way<'_> {
         }
         let uncapped = value;
         let origin = if self.policy.is_of_every_container { Origin::EveryContainer } else { Origin::Own };
-        // Zero is no bound.
-        let said = |amount: Option<i64>| amount.filter(|amount| *amount != 0);
-        if let Some(least) = said(self.policy.min.get(resource)) {
+        if let Some(least) = self.policy.min.bound(resource) {
             value = take(Step::MinAllowed { least, origin }, value.max(least));
         }
-        let (most, origin) = match (self.policy.max.get(resource), self.settings.max_allowed.get(resource)) {
-            (None, most) => (most, Origin::Settings),
-            (most, _) => (most, origin),
+        let (most, origin) = match self.policy.max.get(resource) {
+            None => (self.settings.max_allowed.bound(resource), Origin::Settings),
+            Some(_) => (self.policy.max.bound(resource), origin),
         };
-        if let Some(most) = said(most) {
+        if let Some(most) = most {
             value = take(Step::MaxAllowed { most, origin }, value.min(most));
         }
         Some(Arrived { uncapped, capped: value })
