@@ -6,9 +6,9 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- gates --path):$PATH"'
 
 # Prefixes of e2e tests that run the manager from its image.
-with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?)?$'
+with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?|install.*|agent(_page.*|_)?)?$'
 # And of those whose pods run the agent.
-with_agent_image := '^((finish|agent).*)?$'
+with_agent_image := '^((finish|agent|install).*)?$'
 
 # List the words.
 default:

@@ -121,7 +121,7 @@ pub fn namespace(name: &str, agents: &str) -> Value {
 }
 
 /// A definition of the group and kind that game servers have.
-fn game_server_crd() -> Value {
+pub fn game_server_crd() -> Value {
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gameservers.game.kruise.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},

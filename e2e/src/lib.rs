@@ -9,6 +9,7 @@
 //! - [`sizing`]: right-sizing, with the rights of the chart.
 //! - [`rollouts`]: a set and pods to roll it out over.
 //! - [`agents`]: agents in pods, without the agent.
+//! - [`bystanders`]: people and nodes that have nothing to do with Pillion, and their work.
 //! - [`Balancer`]: one address before several of them.
 //! - [`canary`]: sets that pin a revision, pods of them, and what their ledgers went through.
 //! - [`Caller`]: calls a webhook as the API server does.
@@ -21,6 +22,7 @@
 pub mod agent_pods;
 pub mod agents;
 mod balancer;
+pub mod bystanders;
 mod caller;
 pub mod canary;
 pub mod chart;

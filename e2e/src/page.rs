@@ -22,7 +22,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The commands in the `console` blocks of a text.
+/// The commands in the `console` blocks of a text. A command goes on in the next line after a backslash.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
@@ -30,6 +30,10 @@ pub fn steps(text: &str) -> Result<Vec<Step>> {
         match line.strip_prefix("$ ") {
             _ if line.starts_with("```") => inside = line == "```console",
             _ if !inside => {}
+            _ if steps.last().is_some_and(|step| step.command.ends_with('\\')) => {
+                let step = steps.last_mut().context("a command that goes on")?;
+                step.command = format!("{}\n{line}", step.command);
+            }
             Some(command) => steps.push(Step { command: command.to_owned(), promised: Vec::new() }),
             None => steps.last_mut().context("output without a command")?.promised.push(line.to_owned()),
         }
@@ -46,12 +50,13 @@ pub fn filled(text: &str, printed: &[String]) -> String {
         if line.starts_with("```") {
             (inside, is_output) = (line == "```console", false);
         }
-        let is_command = inside && line.starts_with("$ ");
+        let goes_on = inside && filled.ends_with("\\\n");
+        let is_command = inside && (line.starts_with("$ ") || goes_on);
         if is_output && !is_command {
             continue;
         }
         filled.extend([line, "\n"]);
-        if is_command {
+        if is_command && !line.ends_with('\\') {
             is_output = true;
             filled.extend(printed.next().cloned());
         }

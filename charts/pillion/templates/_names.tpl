@@ -116,8 +116,8 @@ subjects:
 {{- end -}}
 
 {{/*
-The parts of a request by which a fence of agents knows whose it is. An account is called pillion-agent- and the name of its
-configuration; its token names the pod it was made for.
+The parts of a request by which a policy on agents identifies the agent. The service account of an agent is called
+pillion-agent- and the name of its configuration; its token names the pod it was issued for.
 */}}
 {{- define "pillion.agent-condition" -}}
 - name: agents
@@ -146,9 +146,7 @@ configuration; its token names the pod it was made for.
   expression: variables.what + ' ' + request.?namespace.orValue('') + '/' + request.?name.orValue('')
 - name: updates
   expression: request.operation == 'UPDATE'
-- name: lists
-  expression: params.?data.orValue({})
-# Everything of the metadata that differs and may not, by name; whoever may change labels or annotations says so elsewhere.
+# Every changed field of the metadata besides labels and annotations, by name.
 - name: wrongMetadata
   expression: >-
     !variables.updates ? [] :
@@ -159,16 +157,28 @@ configuration; its token names the pod it was made for.
     + dyn(oldObject.metadata).filter(key,
       !(key in ['annotations', 'labels', 'managedFields']) && !(key in object.metadata)
     ).map(key, 'metadata.' + key)
-- name: wrongLabels
+- name: changedLabels
   expression: >-
     !variables.updates ? [] : (
       object.metadata.?labels.orValue({}).filter(key,
         oldObject.metadata.?labels[?key] != optional.of(object.metadata.labels[key]))
       + oldObject.metadata.?labels.orValue({}).filter(key, !(key in object.metadata.?labels.orValue({}))))
-- name: wrongAnnotations
+- name: changedAnnotations
   expression: >-
     !variables.updates ? [] : (
       object.metadata.?annotations.orValue({}).filter(key,
         oldObject.metadata.?annotations[?key] != optional.of(object.metadata.annotations[key]))
       + oldObject.metadata.?annotations.orValue({}).filter(key, !(key in object.metadata.?annotations.orValue({}))))
+{{- end -}}
+
+{{/* The keys and values that configurations list. The agent controller writes them. */}}
+{{- define "pillion.agent-params" -}}
+- name: params
+  expression: params.?data.orValue({})
+{{- end -}}
+{{- define "pillion.agent-param-ref" -}}
+paramRef:
+  name: pillion-agent-policy-params
+  namespace: {{ .Release.Namespace }}
+  parameterNotFoundAction: Allow
 {{- end -}}

@@ -3,7 +3,7 @@
 //! - [`Config`]: its configuration, in the words of the proposal "Add Sidecar to Address Service Quality Probing and Hot
 //!   Updates in Serverless Scenarios", with [`HttpProbe`], [`PodProbe`] and [`HotUpdate`] for the plugins there are.
 //! - [`Config::parse`]: its text, read and judged by the table in [`keys`]; every [`Problem`] says where and what to do.
-//! - [`Rights`]: what agents with a configuration need, as lists for the fence and as rules of a Role.
+//! - [`Rights`]: what agents with a configuration need, as parameters of policies and as rules of a Role.
 //! - [`Storage`]: where a result is told.
 //! - [`Wanted`] and [`Outcome`]: the version a pod is to have, and what became of it.
 //! - [`names`]: the objects, keys and paths that agent, manager and command line share.

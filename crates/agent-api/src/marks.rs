@@ -1,5 +1,5 @@
 //! Which labels, annotations and conditions of a pod an agent may set, and which it never may, whatever a configuration
-//! says: those that other controllers act on, that choose pods, or that the fence itself reads.
+//! says: those that other controllers act on, that choose pods, or that the policies on agents read.
 
 /// What is wrong with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(told(label(key)), format!("an agent must not set the label {key}: Kubernetes acts on it"));
         }
-        // Who may write this one may name conditions that the fence then allows.
+        // Who may write this one may name conditions that the policies then allow.
         let probes = crate::names::POD_PROBES;
         let expected = format!("an agent must not set the annotation {probes}: OpenKruise acts on it");
         assert_eq!(told(annotation(probes)), expected);

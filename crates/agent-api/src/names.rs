@@ -19,8 +19,9 @@ pub const CONFIG: &str = "sidecar-config";
 pub const CONFIG_KEY: &str = "config.yaml";
 /// Label of the `ConfigMaps` in the manager's namespace that hold configurations, and of their copies.
 pub const CONFIG_LABEL: &str = "pillion.dev/agent-config";
-/// The `ConfigMap` in the manager's namespace that tells the fence what each configuration needs.
-pub const FENCE: &str = "pillion-agent-fence";
+/// The `ConfigMap` in the manager's namespace with the parameters of the policies on agents: the keys and values that each
+/// configuration needs. The chart ships it without data.
+pub const POLICY_PARAMS: &str = "pillion-agent-policy-params";
 /// The `ConfigMap` of a namespace that shows people the result of every pod.
 pub const RESULTS: &str = "sidecar-result";
 /// The key of a `ConfigMap` that holds a [`Wanted`](crate::Wanted) version.

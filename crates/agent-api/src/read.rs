@@ -148,7 +148,7 @@ fn check_metrics(reader: &mut Reader<'_>, fields: &Object<'_>, plugins: &[Plugin
     }
 }
 
-/// The fence allows one resource for a configuration, and one field of it.
+/// The policies on agents allow one resource for a configuration, and one field of it.
 fn check_targets(reader: &mut Reader<'_>, fields: &Object<'_>, plugins: &[Plugin]) {
     let of = |target: &Target| (target.group.clone(), target.resource.clone(), target.pointer.clone());
     let targets: BTreeSet<_> = storages(plugins).filter_map(|storage| storage.target.as_ref()).map(of).collect();

@@ -103,9 +103,9 @@ impl Rights {
         self.pod_probes || [&self.labels, &self.annotations, &self.conditions].iter().any(|keys| !keys.is_empty())
     }
 
-    /// What the `ConfigMap` [`names::FENCE`] says of a configuration: one key for each list, with a line for each item.
+    /// The data of the `ConfigMap` [`names::POLICY_PARAMS`] for a configuration: one key for each list, one line for each item.
     /// Empty lists have their key too.
-    pub fn fence_data(&self, config: &str) -> BTreeMap<String, String> {
+    pub fn policy_params(&self, config: &str) -> BTreeMap<String, String> {
         let lines = |items: &BTreeSet<String>| items.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
         let target = self.target.as_ref().map(TargetRight::to_string).unwrap_or_default();
         let lists = [
@@ -141,7 +141,7 @@ impl Rights {
     }
 }
 
-/// `group/resource`, as the fence compares it.
+/// `group/resource`, as the policies compare it.
 impl std::fmt::Display for TargetRight {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.group, self.resource)
@@ -208,7 +208,7 @@ plugins:
         };
         let found = rights(GAME);
         assert_eq!(found, expected);
-        let data: Vec<_> = found.fence_data("games").into_iter().collect();
+        let data: Vec<_> = found.policy_params("games").into_iter().collect();
         assert_eq!(
             data,
             [

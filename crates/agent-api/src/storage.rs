@@ -30,7 +30,7 @@ pub struct Target {
     pub resource: String,
     /// Its namespace, which is the pod's.
     pub namespace: String,
-    /// Its name, which is the pod's: the fence allows no other.
+    /// Its name, which is the pod's: the policies on agents allow no other.
     pub name: String,
     /// JSON pointer of the field; segments are keys, never positions.
     pub pointer: String,

@@ -57,6 +57,15 @@ impl Cluster {
         client(&self.kubeconfig, |kubeconfig| kubeconfig["users"][0]["user"] = json!({"token": token})).await
     }
 
+    /// A client that acts as another user, by impersonation: admission sees this user and these groups.
+    pub async fn client_as(&self, user: &str, groups: &[&str]) -> Result<kube::Client, Error> {
+        client(&self.kubeconfig, |kubeconfig| {
+            kubeconfig["users"][0]["user"]["as"] = user.into();
+            kubeconfig["users"][0]["user"]["as-groups"] = groups.into();
+        })
+        .await
+    }
+
     /// Path of a kubeconfig with all rights.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig

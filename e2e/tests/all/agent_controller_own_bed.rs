@@ -86,7 +86,7 @@ async fn namespaces_get_and_lose_what_agents_need() -> Result<()> {
             {"apiGroups": ["game.kruise.io"], "resources": ["gameservers"], "verbs": ["patch"]}])
     );
     assert_eq!(role["metadata"]["ownerReferences"][0]["name"], "pillion-agent-controller");
-    let fence = "/api/v1/namespaces/pillion-system/configmaps/pillion-agent-fence";
+    let fence = "/api/v1/namespaces/pillion-system/configmaps/pillion-agent-policy-params";
     let lists = seen(&client, fence, "the lists of the fence", |found| found.map(|it| it["data"].clone())).await?;
     assert_eq!(lists["sidecar-config.values"], "Allocated\nNone");
     assert_eq!(lists["sidecar-config.target"], "game.kruise.io/gameservers");

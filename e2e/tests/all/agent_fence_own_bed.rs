@@ -23,6 +23,8 @@ use table::{
 const GAMES: &str = "games";
 const OWN: &str = "/api/v1/namespaces/games/pods/arena-0/status";
 const SERVER: &str = "/apis/game.kruise.io/v1alpha1/namespaces/games/gameservers/arena-0";
+/// Requests of the table that are denied also without the parameters of the policies.
+const WITHOUT_PARAMETERS: usize = 18;
 const AGENT: &str = "the agent of pod games/arena-0 with configuration sidecar-config";
 
 /// What does not end as it must, in words.
@@ -141,22 +143,48 @@ async fn a_stolen_token_of_an_agent_does_its_work_and_nothing_else() -> Result<(
         "subjects": [{"kind": "Group", "name": "system:serviceaccounts"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}});
     apply(&client, "e2e", &all_rights).await?;
+    until("the account to have all rights", agents::PATIENCE, || async {
+        Ok(match send(&thief, Method::GET, "/api/v1/secrets", &Value::Null).await {
+            Ok(Ok(_)) => Look::Done(()),
+            other => Look::NotYet(format!("{other:?}")),
+        })
+    })
+    .await?;
     let mut cases = thefts_with_all_rights();
     let fenced = thefts().into_iter().chain(thefts_of_game_servers());
     cases.extend(fenced.filter(|case| case.refusal.as_ref().is_some_and(|words| words.starts_with(AGENT))));
     assert_eq!(wrong(&thief, &cases).await?, Vec::<String>::new());
 
-    // Without the lists of the fence nothing is allowed.
-    let lists = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/pillion-agent-fence");
-    send(&client, Method::DELETE, &lists, &Value::Null).await?.map_err(anyhow::Error::msg)?;
-    until("the fence to have no lists", agents::PATIENCE, || async {
-        Ok(match send(&thief, Method::PATCH, OWN, &json!({})).await {
-            Ok(Err(words)) => Look::Done(words),
+    without_parameters(&client, &thief).await?;
+    bed.stop().await?;
+    Ok(())
+}
+
+/// Without the parameters of the policies nobody checks keys and values, also where the account has all rights. The agent is
+/// still limited to its own pod and the object of its name, and there to the fields that agents write.
+async fn without_parameters(client: &Client, thief: &Client) -> Result<()> {
+    let params = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/pillion-agent-policy-params");
+    send(client, Method::DELETE, &params, &Value::Null).await?.map_err(anyhow::Error::msg)?;
+    until("keys not to be checked any more", agents::PATIENCE, || async {
+        Ok(match send(thief, Method::PATCH, OWN, &metadata("labels", "unlisted", "yes")).await {
+            Ok(Ok(_)) => Look::Done(()),
             other => Look::NotYet(format!("{other:?}")),
         })
     })
     .await?;
-    bed.stop().await?;
+    assert_eq!(wrong(thief, &work()).await?, Vec::<String>::new());
+    let kept = |case: &Case| {
+        let of_keys = ["label ", "annotation ", "condition "].iter().any(|it| {
+            case.path == OWN
+                && case.refusal.as_ref().is_some_and(|words| words.contains(&format!("may not change {it}")))
+        });
+        let of_values = case.refusal.as_ref().is_some_and(|words| words.contains("may not set /spec/opsState"));
+        case.refusal.as_ref().is_some_and(|words| words.starts_with(AGENT)) && !of_keys && !of_values
+    };
+    let mut cases = thefts_with_all_rights();
+    cases.extend(thefts().into_iter().chain(thefts_of_game_servers()).filter(kept));
+    assert_eq!(cases.len(), WITHOUT_PARAMETERS);
+    assert_eq!(wrong(thief, &cases).await?, Vec::<String>::new());
     Ok(())
 }
 

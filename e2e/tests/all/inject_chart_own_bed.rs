@@ -99,7 +99,7 @@ async fn every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
         }
     }
     assert_eq!(counts, [28, 28, 25, 25]);
-    for (layout, expected) in [("layout=Separate", 46), ("layout=OnePod", 39)] {
+    for (layout, expected) in [("layout=Separate", 51), ("layout=OnePod", 44)] {
         let objects = render(cluster, &[&[layout], &AGENTS[..]].concat())?;
         for object in &objects {
             let answer = dry_run(&client, object).await?;

@@ -6,6 +6,7 @@
 mod agent_clobber_own_bed;
 mod agent_controller_own_bed;
 mod agent_fence_own_bed;
+mod agent_page_own_bed;
 mod agent_pod_probe_own_bed;
 mod agent_probe_own_bed;
 mod agent_update_own_bed;
@@ -33,6 +34,7 @@ mod inject_stories_own_bed;
 mod inject_templates;
 mod inject_twin_own_bed;
 mod inject_webhook_own_bed;
+mod install_bystanders_own_bed;
 #[expect(dead_code, reason = "what our own code says of a pod is for its own tests")]
 #[path = "../../../crates/inject/src/pod_security/table.rs"]
 mod pod_security_table;

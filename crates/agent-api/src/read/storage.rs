@@ -81,7 +81,7 @@ fn policy(reader: &mut Reader<'_>, fields: &Object<'_>) -> Option<MarkerPolicy> 
     Some(MarkerPolicy { state, labels, annotations, value })
 }
 
-/// The fence has a line for each value it allows, so a value is one line.
+/// The parameters of the policies have one line for each allowed value, so a value is one line.
 fn checked_value(reader: &mut Reader<'_>, value: Text<'_>) -> Option<String> {
     let is_good = (1..=MAX_STATE).contains(&value.value.len()) && !value.value.chars().any(char::is_control);
     if !is_good {
@@ -212,7 +212,7 @@ fn checked_part(reader: &mut Reader<'_>, target: &Object<'_>, name: &str) -> Opt
     is_good.then_some(text.value)
 }
 
-/// The fence lets an agent write only to an object of its pod's name.
+/// The policies let an agent write only to the object that has the name of its pod.
 fn own(reader: &mut Reader<'_>, target: &Object<'_>, name: &str, variable: &str) -> Option<String> {
     let text = reader.text(target, name)?;
     let expected = format!("${{SELF:{variable}}}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use pillion_agent_api::names::{CONFIG_KEY, FENCE, RESULTS};
+use pillion_agent_api::names::{CONFIG_KEY, POLICY_PARAMS, RESULTS};
 use pillion_api::{API_VERSION, Meaning, Reason};
 use pillion_inject::Workload;
 use pillion_inject::hot_update::{HotUpdates, agent_config, wanted};
@@ -137,10 +137,11 @@ impl Keeper<'_> {
         let configs = self.objects.configs.snapshot();
         let configs = configs.iter().filter(|(key, _)| *key.namespace == *own_namespace);
         let configs = configs.map(|(key, map)| (key.name.to_string(), map.1.get(CONFIG_KEY).cloned())).collect();
-        let fence = self.objects.fence.get(&Key::new(&own_namespace, FENCE)).map(|map| map.1.clone());
+        let policy_params =
+            self.objects.policy_params.get(&Key::new(&own_namespace, POLICY_PARAMS)).map(|map| map.1.clone());
         let targets = self.context.settings.agent_targets.clone();
         let objects = self.objects.stored(&own_namespace);
-        let seen = Seen { own_namespace, targets, sets, configs, objects, fence };
+        let seen = Seen { own_namespace, targets, sets, configs, objects, policy_params };
         let plan = plan(&seen);
         for (set, refused) in &plan.refused {
             self.tell_set(set, refused);

@@ -1,4 +1,5 @@
-//! What is stored of agents: configurations and their copies, accounts and their rights, the fence, results and records.
+//! What is stored of agents: configurations and their copies, accounts and their rights, parameters of policies, results
+//! and records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use pillion_agent_api::names::{CONFIG_LABEL, FENCE, RESULTS};
+use pillion_agent_api::names::{CONFIG_LABEL, POLICY_PARAMS, RESULTS};
 use pillion_api::{HotUpdate, HotUpdateSpec, HotUpdateStatus};
 use pillion_runtime::watch::{Changes, Key, Selection, Store, watch};
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ pub(super) struct Objects {
     accounts: Store<Arc<Stored>>,
     roles: Store<Arc<Stored>>,
     bindings: Store<Arc<Stored>>,
-    pub(super) fence: Store<StoredMap>,
+    pub(super) policy_params: Store<StoredMap>,
     pub(super) results: Store<StoredMap>,
     pub(super) records: Store<Arc<Record>>,
 }
@@ -57,7 +58,8 @@ impl Objects {
         let own_maps = Api::<ConfigMap>::namespaced(client.clone(), &settings.namespace);
         let (configs, configs_driver) =
             watch("agent_configs", maps.clone(), ours.clone(), metrics, |map| Some(stored_map(map)));
-        let (fence, fence_driver) = watch("agent_fence", own_maps, named(FENCE), metrics, |map| Some(stored_map(map)));
+        let (policy_params, policy_params_driver) =
+            watch("agent_policy_params", own_maps, named(POLICY_PARAMS), metrics, |map| Some(stored_map(map)));
         let (results, results_driver) =
             watch("agent_results", maps, named(RESULTS), metrics, |map| Some(stored_map(map)));
         let api = Api::<ServiceAccount>::all(client.clone());
@@ -77,7 +79,7 @@ impl Objects {
         let driver = async move {
             tokio::join!(
                 configs_driver,
-                fence_driver,
+                policy_params_driver,
                 results_driver,
                 accounts_driver,
                 roles_driver,
@@ -85,14 +87,14 @@ impl Objects {
                 records_driver
             );
         };
-        (Self { configs, accounts, roles, bindings, fence, results, records }, driver.boxed())
+        (Self { configs, accounts, roles, bindings, policy_params, results, records }, driver.boxed())
     }
 
     /// Waits until all of it is known.
     pub(super) async fn completed(&self) {
         tokio::join!(
             self.configs.completed(),
-            self.fence.completed(),
+            self.policy_params.completed(),
             self.results.completed(),
             self.accounts.completed(),
             self.roles.completed(),
@@ -105,7 +107,7 @@ impl Objects {
     pub(super) fn changes(&self) -> Changed {
         Changed([
             self.configs.changes(),
-            self.fence.changes(),
+            self.policy_params.changes(),
             self.results.changes(),
             self.accounts.changes(),
             self.roles.changes(),

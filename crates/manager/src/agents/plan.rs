@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pillion_agent_api::Rights;
-use pillion_agent_api::names::{ACCOUNT_PREFIX, CONFIG_KEY, CONFIG_LABEL, FENCE};
+use pillion_agent_api::names::{ACCOUNT_PREFIX, CONFIG_KEY, CONFIG_LABEL, POLICY_PARAMS};
 use pillion_api::names::NEVER_REVIEWED;
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ pub(super) struct Seen {
     pub(super) configs: BTreeMap<String, Option<String>>,
     /// What is there of ours, copies of configurations too.
     pub(super) objects: BTreeMap<Place, Stored>,
-    /// What the fence is told at present; `None` where it is told nothing.
-    pub(super) fence: Option<BTreeMap<String, String>>,
+    /// The stored data of the `ConfigMap` with the parameters of the policies on agents; `None` if it is missing.
+    pub(super) policy_params: Option<BTreeMap<String, String>>,
 }
 
 /// A set that adds agents to pods.
@@ -106,7 +106,7 @@ pub(super) fn plan(seen: &Seen) -> Plan {
         let of_set = set.configs.iter().filter_map(|config| refused.get(config.as_str()));
         plan.refused.extend(of_set.map(|why| (set.name.clone(), why.clone())));
     }
-    plan.writes.extend(fence(seen, &given, &refused));
+    plan.writes.extend(write_policy_params(seen, &given, &refused));
     let mut needed: BTreeSet<Place> = BTreeSet::new();
     for (config, namespace) in matched(seen) {
         let places = places(config, namespace);
@@ -176,20 +176,25 @@ pub(super) fn extra(stored: &Value, wanted: &Value) -> Vec<String> {
     keys.filter(|key| wanted["data"].get(key.as_str()).is_none()).cloned().collect()
 }
 
-/// What the fence is to be told: of configurations that cannot be given what it was told before.
-fn fence(seen: &Seen, given: &BTreeMap<&str, Rights>, refused: &BTreeMap<&str, Refused>) -> Option<Write> {
-    let before = seen.fence.clone().unwrap_or_default();
+/// Returns the write that brings the parameters of the policies on agents up to date. A configuration that is refused keeps
+/// its stored parameters. A missing `ConfigMap` is created even if it is empty: without it the policies check no keys.
+fn write_policy_params(
+    seen: &Seen,
+    given: &BTreeMap<&str, Rights>,
+    refused: &BTreeMap<&str, Refused>,
+) -> Option<Write> {
+    let before = seen.policy_params.clone().unwrap_or_default();
     let config = |key: &str| key.rsplit_once('.').map(|(config, _)| config.to_owned()).unwrap_or_default();
     let mut data: BTreeMap<String, String> = before
         .iter()
         .filter(|(key, _)| refused.contains_key(&*config(key)))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    data.extend(given.iter().flat_map(|(config, rights)| rights.fence_data(config)));
-    if seen.fence.as_ref() == Some(&data) || (seen.fence.is_none() && data.is_empty()) {
+    data.extend(given.iter().flat_map(|(config, rights)| rights.policy_params(config)));
+    if seen.policy_params.as_ref() == Some(&data) {
         return None;
     }
-    let place = Place { kind: Kind::ConfigMap, namespace: seen.own_namespace.clone(), name: FENCE.to_owned() };
+    let place = Place { kind: Kind::ConfigMap, namespace: seen.own_namespace.clone(), name: POLICY_PARAMS.to_owned() };
     let body = json!({"data": data});
     let extra = extra(&json!({"data": before}), &body);
     Some(Write::Apply { place, labels: json!({"app.kubernetes.io/part-of": "pillion"}), body, extra })

@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use pillion_agent_api::names::{CONFIG_LABEL, FENCE, RESULTS};
+use pillion_agent_api::names::{CONFIG_LABEL, POLICY_PARAMS, RESULTS};
 use pillion_agent_api::{Config, Rights, TargetRight};
 use pillion_api::Reason;
 
 use crate::names;
 
 /// Names a configuration cannot have: its copy would be in the way of something else.
-const TAKEN: [&str; 4] = [FENCE, RESULTS, names::SWITCH, "kube-root-ca.crt"];
+const TAKEN: [&str; 4] = [POLICY_PARAMS, RESULTS, names::SWITCH, "kube-root-ca.crt"];
 
 /// A field of objects that agents may write, as the chart's `agent.targets` lists it: `group/version/resource/pointer`.
 #[derive(Clone, Debug, PartialEq, Eq)]

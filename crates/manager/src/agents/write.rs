@@ -39,7 +39,7 @@ impl Kind {
 }
 
 impl Context {
-    /// What all that is made belongs to: the role by which it is. Whoever uninstalls us takes the fence away, and must not
+    /// What all that is made belongs to: the role by which it is. Uninstalling removes the policies on agents, and must not
     /// leave rights that it held. `None` for a process that was installed otherwise.
     pub(super) async fn owner(&self) -> Result<Option<Value>, Failed> {
         let api = Api::<ClusterRole>::all(self.client.clone());

@@ -274,7 +274,7 @@ fn to_config_maps() -> Vec<Case> {
     let theirs = "/api/v1/namespaces/games/configmaps/theirs?dryRun=All";
     vec![
         apply("the results", GAMES, map("sidecar-result"), None),
-        apply("the lists of the fence", NAMESPACE, map("pillion-agent-fence"), None),
+        apply("the lists of the fence", NAMESPACE, map("pillion-agent-policy-params"), None),
         apply("a copy", GAMES, labelled("sidecar-config"), None),
         apply("a new copy", GAMES, labelled("more"), None),
         apply("a ConfigMap of somebody", GAMES, labelled("theirs"), not_ours),

@@ -45,7 +45,7 @@ fn done(mut seen: Seen, plan: &Plan) -> Seen {
     for write in &plan.writes {
         match write {
             Write::Apply { place, body, .. } if place.namespace == seen.own_namespace => {
-                seen.fence = serde_json::from_value(body["data"].clone()).unwrap();
+                seen.policy_params = serde_json::from_value(body["data"].clone()).unwrap();
             }
             Write::Apply { place, body, .. } => {
                 let stored = Stored { uid: format!("u-{}", place.name), body: body.clone() };
@@ -78,7 +78,7 @@ fn every_namespace_that_a_set_means_gets_its_four_objects_once() {
     assert_eq!(
         shown(&made),
         [
-            "+ConfigMap own/pillion-agent-fence",
+            "+ConfigMap own/pillion-agent-policy-params",
             "+ConfigMap a/c",
             "+Account a/pillion-agent-c",
             "+Role a/pillion-agent-c",
@@ -132,7 +132,7 @@ fn b14_two_configurations_in_one_namespace_stand_beside_each_other() {
             .map(|place| format!("+{place}{config}"))
     };
     let expected =
-        ["+ConfigMap own/pillion-agent-fence".to_owned()].into_iter().chain(objects("c")).chain(objects("d"));
+        ["+ConfigMap own/pillion-agent-policy-params".to_owned()].into_iter().chain(objects("c")).chain(objects("d"));
     let (made_all, expected_all): (BTreeSet<_>, BTreeSet<_>) = (shown(&made).into_iter().collect(), expected.collect());
     assert_eq!(made_all, expected_all);
     let after = done(two, &made);
@@ -156,7 +156,7 @@ fn a_local_edit_is_overwritten_and_what_was_added_goes() {
 }
 
 #[test]
-fn what_no_set_needs_any_more_is_removed_and_the_fence_forgets_it() {
+fn what_no_set_needs_any_more_is_removed_and_its_policy_parameters_with_it() {
     let first = seen(&["a", "b"], Some(TEXT));
     let all = done(first.clone(), &plan(&first));
     let mut fewer = all.clone();
@@ -171,7 +171,7 @@ fn what_no_set_needs_any_more_is_removed_and_the_fence_forgets_it() {
     let mut none = all;
     none.sets.clear();
     let removed = plan(&none);
-    let fence = "+ConfigMap own/pillion-agent-fence -c.annotations,c.conditions,c.labels,c.target,c.values";
+    let fence = "+ConfigMap own/pillion-agent-policy-params -c.annotations,c.conditions,c.labels,c.target,c.values";
     assert_eq!(shown(&removed)[0], fence);
     assert_eq!(removed.writes.len(), 9);
     assert_eq!(plan(&done(none, &removed)), Plan::default());
@@ -207,16 +207,26 @@ fn a_configuration_that_cannot_be_given_changes_nothing() {
         assert_eq!(plan(&bad), expected);
     }
     let mut reserved = seen(&["a"], None);
-    reserved.sets[0].configs = strings(&["pillion-agent-fence"]);
-    reserved.configs = BTreeMap::from([("pillion-agent-fence".to_owned(), Some(TEXT.to_owned()))]);
-    assert_eq!(plan(&reserved).refused[0].1.message, "a configuration cannot be called pillion-agent-fence");
-    assert_eq!(plan(&reserved).writes, []);
+    reserved.sets[0].configs = strings(&["pillion-agent-policy-params"]);
+    reserved.configs = BTreeMap::from([("pillion-agent-policy-params".to_owned(), Some(TEXT.to_owned()))]);
+    assert_eq!(plan(&reserved).refused[0].1.message, "a configuration cannot be called pillion-agent-policy-params");
+    assert_eq!(shown(&plan(&reserved)), ["+ConfigMap own/pillion-agent-policy-params"], "parameters without a list");
+}
+
+#[test]
+fn missing_policy_parameters_are_created_even_if_no_configuration_needs_any() {
+    let none = Seen { own_namespace: "own".to_owned(), ..Seen::default() };
+    let created = plan(&none);
+    assert_eq!(shown(&created), ["+ConfigMap own/pillion-agent-policy-params"]);
+    assert_eq!(plan(&done(none.clone(), &created)), Plan::default());
+    // The chart ships the ConfigMap without data.
+    assert_eq!(plan(&Seen { policy_params: Some(BTreeMap::new()), ..none }), Plan::default());
 }
 
 #[test]
 fn a_label_of_ours_on_what_is_not_ours_removes_nothing() {
     let mut seen = seen(&[], Some(TEXT));
-    seen.fence = Some(judge("c", Some(TEXT), &seen.targets).unwrap().fence_data("c"));
+    seen.policy_params = Some(judge("c", Some(TEXT), &seen.targets).unwrap().policy_params("c"));
     let place =
         |kind, namespace: &str, name: &str| Place { kind, namespace: namespace.to_owned(), name: name.to_owned() };
     for place in [
