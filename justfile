@@ -1,4 +1,4 @@
-# The words of this project. CI runs the same ones.
+# The recipes of this project. CI runs the same ones.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
@@ -10,7 +10,14 @@ with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?|install.*|agent
 # And of those whose pods run the agent.
 with_agent_image := '^((finish|agent|install).*)?$'
 
-# List the words.
+# `--timings` where the gate records times.
+timings := env("PILLION_TIMINGS", "")
+# The packages that e2e tests are built with. The gate builds the whole workspace once: cargo builds a dependency again for every other
+# selection of packages, as their features differ. By hand, the tests alone are less to build.
+e2e_packages := if timings == "" { "--package pillion-e2e" } else { "--workspace" }
+e2e_programs := if timings == "" { "--package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --example next_version --package pillion-cli --bin pillion" } else { "--workspace --bins --tests --examples" }
+
+# List the recipes.
 default:
     @just --list --unsorted
 
@@ -28,7 +35,7 @@ fmt-check:
 
 # Lint; a warning is an error.
 lint:
-    cargo clippy --locked --workspace --all-targets -- --deny warnings
+    cargo clippy --locked --workspace --all-targets {{ timings }} -- --deny warnings
 
 # Check the layout of the workspace, spelling, and that generated files are fresh.
 tidy: (tools "gates")
@@ -49,12 +56,13 @@ advisories: (tools "gates")
 
 # Unit, property and integration tests, and examples in the docs. No cluster.
 test *ARGS: (tools "gates")
-    {{ with_gates }} cargo nextest run --locked --workspace --exclude pillion-e2e {{ ARGS }}
-    cargo test --quiet --locked --workspace --exclude pillion-e2e --doc
+    {{ if timings == "" { "" } else { "cargo build --quiet --locked --workspace --bins --tests --examples " + timings } }}
+    {{ with_gates }} cargo nextest run --locked {{ if timings == "" { "--workspace --exclude pillion-e2e" } else { "--workspace -E 'not package(pillion-e2e)'" } }} {{ ARGS }}
+    cargo test --quiet --locked --workspace --doc
 
-# Make `inject` and `expr` wrong in one place at a time, and see whether a test notices. ONLY: a part of a file or meaning.
-mutants ONLY='':
-    cargo xtask mutants {{ quote(ONLY) }}
+# Make the pure crates wrong in one place at a time, and see whether a test notices. ONLY: a part of a file or meaning; SHARE: 0/8 to 7/8.
+mutants ONLY='' SHARE='':
+    cargo xtask mutants {{ quote(ONLY) }} {{ SHARE }}
 
 # A target whose inputs are files that people write begins with the examples.
 # Fuzz TARGET (`ls fuzz/fuzz_targets`) for SECONDS with a nightly compiler; a finding stays in `fuzz/artifacts`.
@@ -78,23 +86,32 @@ footprint: (tools "chart")
     {{ if VERB == "up" { "cargo xtask image" } else { "true" } }}
     cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
 
-# Tests on a real Kubernetes whose name starts with PREFIX. Modules ending in `_own_bed` start beds of their own and run first, alone.
-e2e PREFIX='': (tools "gates" "bed" "chart") (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { " manager" } else { "" }))
-    cargo build --quiet --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --example next_version --package pillion-cli --bin pillion
-    {{ with_gates }} cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
-        -E 'test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::/)'
+# Modules ending in `_own_bed` start beds of their own; all others share one.
+# Tests on a real Kubernetes whose name starts with PREFIX, of one TIER (ci, nightly) or of both.
+e2e PREFIX='' TIER='(ci|nightly)': (tools "gates" "bed" "chart") (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { " manager" } else { "" }))
+    cargo build --quiet --locked {{ timings }} {{ e2e_programs }}
+    {{ with_gates }} cargo nextest run --locked {{ e2e_packages }} --profile e2e --no-tests=pass \
+        -E 'package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::{{ TIER }}_/)'
     {{ with_gates }} cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \
-        cargo nextest run --locked --package pillion-e2e --profile e2e --no-tests=pass \
-        -E 'test(/^{{ PREFIX }}/) & not test(/^[a-z0-9_]*_own_bed::/)'
+        cargo nextest run --locked {{ e2e_packages }} --profile e2e-shared --no-tests=pass \
+        -E 'package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/::{{ TIER }}_/) & not test(/^[a-z0-9_]*_own_bed::/)'
 
-# Everything CI runs, the quick things first.
-ci: fmt-check lint tidy deny test footprint e2e
+# Format, lints and tests of the crates that differ from BASE. Under a minute for a change in a leaf crate.
+quick BASE='main': (tools "gates")
+    {{ with_gates }} cargo xtask quick {{ BASE }}
 
-# The heavier suite, by hand: a rollout over 10,000 pods, canaries of 1,000, render against the webhook on 10,000.
-nightly:
-    PILLION_TWIN_BATCHES=20 just e2e inject_twin
-    PILLION_ROLLOUT_PODS=10000 just e2e rollout_promises
-    PILLION_CANARY_PODS=1000 just e2e canary_
+# The tier ci of the gate: everything that `.ci/run` runs, the quick steps first. Ends with the slowest entries.
+ci:
+    cargo xtask gate ci
+
+# Goes on where an earlier run on the same commit stopped; `--fresh` begins anew. Exit code 1: a step failed; 4: tests were flaky.
+# The tier nightly: every e2e test, large runs, fuzzing, a share of the mutants. With PREFIX, only e2e tests whose name starts with it.
+nightly *PREFIX:
+    cargo xtask gate nightly {{ PREFIX }}
+
+# Write the times of the last run of the gate to docs/figures/ci-times-NAME.
+ci-times NAME:
+    cargo xtask ci-times {{ NAME }}
 
 # Measure a published figure, arms interleaved: `just bench webhook`, `rollout`, `recommender`. Give it a quiet machine; samples go to docs/figures.
 bench *ARGS: (tools "bed" + (if ARGS =~ "recommender" { " bench" } else { "" }))

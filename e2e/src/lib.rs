@@ -15,6 +15,7 @@
 //! - [`Caller`]: calls a webhook as the API server does.
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`chart`]: the chart, rendered and installed by Helm.
+//! - [`leftovers`]: everything in a cluster, and what a test left in it.
 //! - [`page`]: pages for people, whose commands are run.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ pub mod chart;
 pub mod file_server;
 pub mod finishing;
 pub mod fixture;
+pub mod leftovers;
 pub mod manager;
 pub mod page;
 pub mod pods;

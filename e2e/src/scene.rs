@@ -1,18 +1,21 @@
 //! A test's own namespace on the shared bed.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::process::Output;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::{Api, PostParams};
-use kube::core::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::{Client, Resource};
 use pillion_testbed::{Cluster, Look, apply, until};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::leftovers::{everything, left, no_processes};
 use crate::pods;
 
 /// How long anything on the shared bed may take.
@@ -28,29 +31,81 @@ pub struct Scene {
     pub client: Client,
     /// The namespace.
     pub namespace: String,
+    /// Objects that were there before; nothing is compared on a bed that goes with the test.
+    before: Option<BTreeSet<String>>,
+    /// Objects of the cluster that this test applied, deleted when the scene is closed.
+    applied: Mutex<Vec<Value>>,
     closed: bool,
 }
 
 impl Scene {
     /// Makes the namespace and waits until pods can be made in it.
     pub async fn open(name: &str) -> Result<Self> {
-        Self::open_on(Cluster::from_environment()?, name).await
+        let cluster = Cluster::from_environment()?;
+        let before = everything(&cluster.client().await?).await?;
+        Self::make(cluster, name, Some(before)).await
     }
 
     /// The same on a bed of the test's own.
     pub async fn open_on(cluster: Cluster, name: &str) -> Result<Self> {
+        Self::make(cluster, name, None).await
+    }
+
+    async fn make(cluster: Cluster, name: &str, before: Option<BTreeSet<String>>) -> Result<Self> {
         let client = cluster.client().await?;
         let namespace = format!("{name}-{}", std::process::id());
-        let scene = Self { cluster, client, namespace, closed: false };
+        let scene = Self { cluster, client, namespace, before, applied: Mutex::default(), closed: false };
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": scene.namespace}});
         apply(&scene.client, MANAGER, &object).await?;
         scene.until::<ServiceAccount, _>("default", "to exist", |_| Look::Done(())).await?;
         Ok(scene)
     }
 
-    /// The test is over and all was well. A scene that is not closed tells what it sees.
-    pub fn close(mut self) {
+    /// The test is over and all was well. Deletes what the test applied to the cluster, and fails if the test left an object
+    /// or a process behind for the next one. A scene that is not closed prints what it sees.
+    pub async fn close(mut self) -> Result<()> {
+        let applied = std::mem::take(&mut *self.applied.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(before) = self.before.take() {
+            for object in applied.iter().rev() {
+                self.delete_from_cluster(object).await?;
+            }
+            until("nothing of the test to be left", PATIENCE, || async {
+                Ok(match self.left(&before).await {
+                    Ok(left) if left.is_empty() => Look::Done(()),
+                    Ok(left) => Look::NotYet(format!("the test left behind: {}", left.join(", "))),
+                    Err(error) => Look::NotYet(error.to_string()),
+                })
+            })
+            .await?;
+            no_processes()?;
+        }
         self.closed = true;
+        Ok(())
+    }
+
+    async fn left(&self, before: &BTreeSet<String>) -> Result<Vec<String>> {
+        let namespaces = Api::<Namespace>::all(self.client.clone()).list(&ListParams::default()).await?;
+        let ending = namespaces.items.iter().filter(|it| it.metadata.deletion_timestamp.is_some());
+        let ending: BTreeSet<String> = ending.map(kube::ResourceExt::name_any).collect();
+        // A test may have several scenes; each deletes its own namespace.
+        let own = format!("-{}", std::process::id());
+        let goes = |namespace: &str| namespace.ends_with(&own) || ending.contains(namespace);
+        Ok(left(before, &everything(&self.client).await?, goes))
+    }
+
+    async fn delete_from_cluster(&self, object: &Value) -> Result<()> {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        if text("/kind") == "Namespace" {
+            return Ok(());
+        }
+        let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("/kind")));
+        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+        match api.delete(text("/metadata/name"), &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The namespaced API of a kind.
@@ -71,6 +126,7 @@ impl Scene {
 
     /// Creates or updates an object of the whole cluster.
     pub async fn apply_to_cluster(&self, object: &Value) -> Result<()> {
+        self.applied.lock().unwrap_or_else(PoisonError::into_inner).push(object.clone());
         apply(&self.client, MANAGER, object).await?;
         Ok(())
     }

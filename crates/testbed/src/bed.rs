@@ -24,6 +24,7 @@ use crate::parts::{api_server, controllers, etcd, fleet, metrics_server, node};
 use crate::pki::Pki;
 use crate::preflight;
 use crate::site::{API_PORT, Site};
+use crate::usage::Usage;
 use crate::wait::{Look, until};
 
 /// How long any one part may take to come up; a bed takes a tenth of it on an idle machine.
@@ -42,6 +43,7 @@ pub struct Bed {
     cluster: Cluster,
     parts: BTreeMap<String, Part>,
     logs: Logs,
+    usage: Usage,
 }
 
 impl Bed {
@@ -77,6 +79,7 @@ impl Bed {
             bed.start_metrics().await?;
             say("metrics API available");
         }
+        bed.usage.started();
         Ok(bed)
     }
 
@@ -113,7 +116,8 @@ impl Bed {
 
     /// Ends everything and removes the logs.
     pub async fn stop(self) -> Result<(), Error> {
-        let Self { mut keeper, mut logs, .. } = self;
+        let Self { mut keeper, mut logs, mut usage, .. } = self;
+        usage.ending();
         let ended = tokio::task::spawn_blocking(move || keeper.end()).await;
         ended.unwrap_or_else(|error| Err(Error::keeper(error.to_string())))?;
         logs.discard();
@@ -121,6 +125,7 @@ impl Bed {
     }
 
     fn prepare(config: &Config) -> Result<Self, Error> {
+        let usage = Usage::begin();
         let keeper = Keeper::start()?;
         let slot = keeper.slot();
         let logs = Logs::create(&format!("{}-{}", config.name, slot.name()))?;
@@ -134,7 +139,7 @@ impl Bed {
             logs: site.logs.clone(),
             audit_log: api_server::audit_log(&site, api_server::FIRST),
         };
-        Ok(Self { keeper, site, cluster, parts: BTreeMap::new(), logs })
+        Ok(Self { keeper, site, cluster, parts: BTreeMap::new(), logs, usage })
     }
 
     fn run(&mut self, part: Part) -> Result<i32, Error> {

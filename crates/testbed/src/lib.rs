@@ -25,6 +25,7 @@ mod pki;
 mod preflight;
 mod site;
 mod slot;
+mod usage;
 mod wait;
 
 pub mod cli;

@@ -14,6 +14,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::finding::Finding;
+use crate::gate::e2e_tests;
+use crate::source_tree::SourceTree;
 use crate::tidy::map::CRATES;
 use crate::workspace::Workspace;
 use crate::yaml;
@@ -22,6 +24,8 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CRATE_MAP: &str = "crate-map";
 const AGENT_PAGE: &str = "docs/agent/configuration.md";
 const AGENT_KEYS: &str = "agent-keys";
+const CONTRIBUTING: &str = "CONTRIBUTING.md";
+const E2E_TESTS: &str = "e2e-tests";
 /// A template of the chart, so that an upgrade brings a new one: Helm never touches what is in `crds/` again.
 const DEFINITION: &str = "charts/pillion/templates/definitions/sidecarsets.apps.kruise.io.yaml";
 
@@ -68,6 +72,7 @@ const GENERATED: &[Generated] = &[
     },
     Generated { path: "docs/chart-values.md", fresh: |_, _| chart_values::page() },
     Generated { path: AGENT_PAGE, fresh: |_, current| agent_page(current) },
+    Generated { path: CONTRIBUTING, fresh: contributing },
     Generated { path: "docs/reason-codes.md", fresh: |_, _| Ok(pillion_api::reason_codes_page()) },
 ];
 
@@ -132,6 +137,14 @@ fn agent_page(current: Option<&str>) -> anyhow::Result<String> {
     region::replace(current.unwrap_or(&begun), AGENT_KEYS, &agent_keys::tables())
 }
 
+/// The page with a fresh table of e2e tests in it.
+fn contributing(workspace: &Workspace, current: Option<&str>) -> anyhow::Result<String> {
+    let begun = format!("# Contributing\n\n{}", region::empty(E2E_TESTS));
+    // Only the sources of the tests: a directory without git, as tests have, has none.
+    let tests = SourceTree::of_git(&workspace.root).map(|tree| e2e_tests::list(&tree)).unwrap_or_default();
+    region::replace(current.unwrap_or(&begun), E2E_TESTS, &e2e_tests::table(&tests))
+}
+
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -162,6 +175,7 @@ mod tests {
             "docs/sidecarset-reference.md",
             "docs/chart-values.md",
             AGENT_PAGE,
+            CONTRIBUTING,
             "docs/reason-codes.md",
         ];
         let stale = paths.map(|path| Finding::of_file(path, "is stale: run `cargo xtask codegen`"));

@@ -1,6 +1,7 @@
 //! Which images there are, and what is in them.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::oci::{Archive, ImageSpec, LayerFile, Packed};
+use crate::times::Records;
 use crate::workspace::{Workspace, cargo};
 
 /// The images run from nothing but their own file, so the program brings its libc along.
@@ -164,6 +166,7 @@ impl Program {
         let Self { package, binary, profile } = self;
         let status = cargo()
             .args(["build", "--package", package, "--bin", binary, "--target", TARGET, "--profile", profile])
+            .args(env::var(Records::CARGO_VARIABLE).ok().filter(|flag| !flag.is_empty()))
             .current_dir(&workspace.root)
             .status()
             .context("cannot run cargo")?;

@@ -2,12 +2,15 @@
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "telling the outcome on stderr is what this program is for")]
+#![expect(clippy::print_stdout, reason = "the subjects that a change touches are the data of a command")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::finding::Finding;
+use xtask::gate::nightly::Verdict;
+use xtask::gate::{self, Tier};
 use xtask::image::{self, Family};
 use xtask::source_tree::SourceTree;
 use xtask::workspace::Workspace;
@@ -45,6 +48,38 @@ enum Chore {
         /// Only those with this in their file or meaning.
         #[arg(default_value = "")]
         only: String,
+        /// Only one share of them: `2/8` is every eighth, from the third on.
+        #[arg(value_parser = mutants::Share::parse)]
+        share: Option<mutants::Share>,
+    },
+    /// Run a tier of the gate; 1 if a step failed, 4 if tests were only flaky.
+    Gate {
+        /// The tier.
+        #[arg(value_enum)]
+        tier: Tier,
+        /// Of the tier nightly, only e2e tests whose name starts with this.
+        #[arg(default_value = "")]
+        prefix: String,
+        /// Run also the steps that passed in an earlier run on this commit.
+        #[arg(long)]
+        fresh: bool,
+    },
+    /// Check format, lints and tests of the packages that changed.
+    Quick {
+        /// The branch or commit to compare with.
+        #[arg(default_value = "main")]
+        base: String,
+    },
+    /// Print the subjects of e2e tests that the changes since a branch or commit touch, one on each line.
+    Touched {
+        /// The branch or commit to compare with.
+        #[arg(default_value = "main")]
+        base: String,
+    },
+    /// Write the times of the last run of the gate to docs/figures.
+    CiTimes {
+        /// The name of the run: warm, touched, cold.
+        name: String,
     },
     /// Check the rules no lint can hold.
     Tidy,
@@ -81,9 +116,35 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Chore::Mutants { only } => {
+        Chore::Gate { tier: Tier::Ci, .. } => {
+            let is_passed = gate::run_ci(&workspace, &mut |line| eprintln!("{line}"))?;
+            Ok(if is_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Chore::Gate { tier: Tier::Nightly, prefix, fresh } => {
+            let verdict = gate::nightly::run(&workspace, &prefix, fresh, &mut |line| eprintln!("{line}"))?;
+            Ok(match verdict {
+                Verdict::Passed => ExitCode::SUCCESS,
+                Verdict::Failed => ExitCode::FAILURE,
+                Verdict::Flaky => ExitCode::from(4),
+            })
+        }
+        Chore::Quick { base } => {
+            let is_passed = gate::quick::run(&workspace, &base, &mut |line| eprintln!("{line}"))?;
+            Ok(if is_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Chore::Touched { base } => {
+            for subject in gate::touched::subjects(&gate::touched::files(&workspace, &base)?) {
+                println!("{subject}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::CiTimes { name } => {
+            eprintln!("ci-times: wrote {}.md and .json", gate::write_times(&workspace, &name)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Chore::Mutants { only, share } => {
             let (mut seen, mut good) = (0, 0);
-            mutants::run(&workspace, &only, |mutant, fate| {
+            mutants::run(&workspace, &only, share, |mutant, fate| {
                 seen += 1;
                 good += usize::from(fate.is_good());
                 eprintln!("{}: {}: {fate}", mutant.file.display(), mutant.means);

@@ -21,7 +21,12 @@ const LIST: &str = "crates/xtask/mutants.yaml";
 const PATIENCE: &str = "10m";
 
 /// Where mutants live, and whose tests must notice them, the quickest first.
-const TESTED_BY: [(&str, &[&str]); 6] = [
+const TESTED_BY: [(&str, &[&str]); 11] = [
+    ("crates/quantity/src", &["pillion-quantity"]),
+    ("crates/yaml/src", &["pillion-yaml"]),
+    ("crates/api/src", &["pillion-api"]),
+    ("crates/agent-api/src", &["pillion-agent-api"]),
+    ("crates/rightsize/src", &["pillion-rightsize"]),
     ("crates/pod/src", &["pillion-pod", "pillion-inject"]),
     ("crates/inject/src", &["pillion-inject"]),
     ("crates/expr/src", &["pillion-expr", "pillion-inject"]),
@@ -100,14 +105,52 @@ impl Mutant {
     }
 }
 
-/// Tries the mutants whose file or meaning contains `only`, and tells the fate of each as soon as it is known.
-pub fn run(workspace: &Workspace, only: &str, mut tell: impl FnMut(&Mutant, Fate)) -> anyhow::Result<()> {
+/// A part of the list: every `of`-th mutant, from the one at `index` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    index: usize,
+    of: usize,
+}
+
+impl Share {
+    /// Parses `2/8`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((index, of)) if index < of => Ok(Self { index, of }),
+            _ => Err(format!("{text:?} is no share: write 0/8 to 7/8")),
+        }
+    }
+
+    fn contains(self, index: usize) -> bool {
+        index % self.of == self.index
+    }
+}
+
+/// Tries the mutants whose file or meaning contains `only`, or a share of them, and tells the fate of each as soon as it is
+/// known.
+pub fn run(
+    workspace: &Workspace,
+    only: &str,
+    share: Option<Share>,
+    mut tell: impl FnMut(&Mutant, Fate),
+) -> anyhow::Result<()> {
     let tree = SourceTree::of_git(&workspace.root)?;
     let chosen = |mutant: &Mutant| mutant.means.contains(only) || mutant.file.to_string_lossy().contains(only);
-    let mutants: Vec<Mutant> = list(&tree)?.into_iter().filter(chosen).collect();
+    let mutants: Vec<Mutant> = list(&tree)?
+        .into_iter()
+        .filter(chosen)
+        .enumerate()
+        .filter(|(index, _)| share.is_none_or(|share| share.contains(*index)))
+        .map(|(_, mutant)| mutant)
+        .collect();
     ensure!(!mutants.is_empty(), "no mutant has {only:?} in its file or meaning: see {LIST}");
     let copy = Copy::make(&tree, &workspace.target_directory.join("mutants"))?;
-    for package in TESTED_BY.iter().flat_map(|(_, packages)| *packages).collect::<BTreeSet<_>>() {
+    let mut packages = BTreeSet::new();
+    for mutant in &mutants {
+        packages.extend(mutant.tested_by()?);
+    }
+    for package in packages {
         let fate = copy.test(package)?;
         ensure!(fate == Fate::Survived, "the tests of {package} fail without a mutant: run `just test` first");
     }
@@ -201,6 +244,7 @@ impl Copy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::map;
 
     fn mutant(find: &str) -> Mutant {
         let [find, replace, means] = [find, "b", "a is b"].map(str::to_owned);
@@ -215,6 +259,17 @@ mod tests {
     }
 
     #[test]
+    fn shares_are_apart_and_together_everything() {
+        let shares: Vec<Share> = (0..3).map(|index| Share::parse(&format!("{index}/3")).unwrap()).collect();
+        for index in 0..10 {
+            assert_eq!(shares.iter().filter(|share| share.contains(index)).count(), 1, "{index}");
+        }
+        for text in ["3/3", "1", "a/b", "0/0"] {
+            assert_eq!(Share::parse(text), Err(format!("{text:?} is no share: write 0/8 to 7/8")));
+        }
+    }
+
+    #[test]
     fn every_mutant_of_the_list_applies_and_is_another_one() {
         let tree = SourceTree::of_git(&Workspace::load().unwrap().root).unwrap();
         let mutants = list(&tree).unwrap();
@@ -226,6 +281,11 @@ mod tests {
             assert_ne!(mutated, text, "{}", mutant.means);
             assert!(results.insert(mutated), "twice: {}", mutant.means);
             assert!(mutant.tested_by().is_ok(), "{}", mutant.file.display());
+        }
+        // Every pure crate has some.
+        for pure in map::CRATES.iter().filter(|it| it.kind == map::Kind::Pure) {
+            let folder = Path::new("crates").join(pure.name).join("src");
+            assert!(mutants.iter().any(|mutant| mutant.file.starts_with(&folder)), "{} has no mutant", pure.name);
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod machine_paths;
 pub mod map;
 pub mod purity;
 pub mod stored_defaults;
+pub mod tiers;
 pub mod unfinished;
 
 use crate::codegen;
@@ -41,6 +42,7 @@ pub fn run(tree: &SourceTree, workspace: &Workspace) -> anyhow::Result<Report> {
         unfinished::check(tree),
         go_modules::check(tree),
         stored_defaults::check(tree),
+        tiers::check(tree),
         codegen::check(workspace)?,
     ];
     let checks = results.len();

@@ -68,7 +68,7 @@ async fn described(cluster: &Cluster, words: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn namespaces_get_and_lose_what_agents_need() -> Result<()> {
+async fn ci_namespaces_get_and_lose_what_agents_need() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-controller")).await?;
     let (cluster, client) = (bed.cluster(), install(&bed).await?);
     for object in [namespace(GAMES, "yes"), namespace("shop", "no"), config(GAME), agents::set("game")] {
@@ -218,8 +218,9 @@ fn counts(status: &HotUpdateStatus) -> [i32; 4] {
     [status.pods, status.done, status.failed, status.waiting].map(Option::unwrap_or_default)
 }
 
+/// In ci: `agent_update_own_bed` updates the pods of a workload on a real node, a quarter at a time.
 #[tokio::test]
-async fn what_is_asked_for_a_workload_reaches_its_pods_a_few_at_a_time() -> Result<()> {
+async fn nightly_what_is_asked_for_a_workload_reaches_its_pods_a_few_at_a_time() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-update").with_fleet(Fleet::of(2))).await?;
     let (cluster, client) = (bed.cluster(), install(&bed).await?);
     for object in [namespace(GAMES, "yes"), config(GAME), agents::set("game")] {

@@ -93,7 +93,7 @@ async fn until_fenced(cluster: &Cluster, pod: &Pod) -> Result<Client> {
 }
 
 #[tokio::test]
-async fn a_stolen_token_of_an_agent_does_its_work_and_nothing_else() -> Result<()> {
+async fn ci_a_stolen_token_of_an_agent_does_its_work_and_nothing_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-fence")).await?;
     let (cluster, (client, pods)) = (bed.cluster(), games(&bed).await?);
     let thief = until_fenced(cluster, &pods[0]).await?;
@@ -193,7 +193,7 @@ fn pods_image(pod: &Pod) -> Value {
 }
 
 #[tokio::test]
-async fn the_controller_of_agents_may_not_use_what_it_gives() -> Result<()> {
+async fn ci_the_controller_of_agents_may_not_use_what_it_gives() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-controller-fence")).await?;
     let (cluster, (client, pods)) = (bed.cluster(), games(&bed).await?);
     until_fenced(cluster, &pods[0]).await?;

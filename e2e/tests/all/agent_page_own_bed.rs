@@ -10,10 +10,10 @@ use pillion_testbed::{Bed, Config};
 const LAST: &str = "\n## 3.";
 
 #[tokio::test]
-async fn the_game_server_page_brings_an_agent_into_a_pod() -> Result<()> {
+async fn ci_the_game_server_page_brings_an_agent_into_a_pod() -> Result<()> {
     let text = fs::read_to_string(page::root().join("docs/agent/game-server.md"))?;
     let steps = page::steps(text.split(LAST).next().unwrap_or_default())?;
-    assert_eq!(steps.len(), 8, "commands of the page");
+    assert_eq!(steps.len(), 9, "commands of the page");
     let bed = Bed::start(Config::control_plane("agent-page").with_node()).await?;
     for Step { command, promised } in &steps {
         // Runs until it is interrupted, against an app on the reader's machine.

@@ -17,8 +17,10 @@ fn conditions(pod: &Pod) -> BTreeMap<String, (String, String)> {
     foreign.map(|it| (it.type_.clone(), (it.status.clone(), it.message.clone().unwrap_or_default()))).collect()
 }
 
+/// In ci: `agent_probe_own_bed` for conditions on a real pod, and the tests of the plugin in `crates/agent` for its
+/// annotation.
 #[tokio::test]
-async fn a_pod_gets_exactly_the_conditions_its_annotation_asks_for() -> Result<()> {
+async fn nightly_a_pod_gets_exactly_the_conditions_its_annotation_asks_for() -> Result<()> {
     let bed = Bed::start(Config::control_plane("pod-probe").with_node()).await?;
     let agents = Agents::start(&bed).await?;
     agents.install(CONFIG, "game", &[]).await?;

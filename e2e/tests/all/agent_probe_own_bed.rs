@@ -85,7 +85,7 @@ fn expected(state: &str, labels: &[(&str, &str)], cost: &str, status: &str, ops_
 }
 
 #[tokio::test]
-async fn the_state_of_a_game_server_becomes_marks_of_its_pod_and_a_scale_down_takes_the_idle_one() -> Result<()> {
+async fn ci_the_state_of_a_game_server_becomes_marks_of_its_pod_and_a_scale_down_takes_the_idle_one() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-probe").with_node()).await?;
     let agents = Agents::start(&bed).await?;
     let scene = &agents.scene;

@@ -50,7 +50,7 @@ fn restarts(pod: &Pod) -> i32 {
 }
 
 #[tokio::test]
-async fn a_file_is_updated_in_running_pods_and_a_bad_one_is_taken_back() -> Result<()> {
+async fn ci_a_file_is_updated_in_running_pods_and_a_bad_one_is_taken_back() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-update").with_node()).await?;
     let agents = Agents::start(&bed).await?;
     let scene = &agents.scene;

@@ -64,8 +64,9 @@ async fn roll(stage: &Stage, canary: &Canary, version: &str) -> Result<()> {
     Ok(())
 }
 
+/// In ci: `canary_exact_own_bed::ci_one_at_a_time_every_pod_keeps_the_proportion`, without a rolling Deployment.
 #[tokio::test]
-async fn a_deployment_that_rolls_with_surge_comes_out_exact() -> Result<()> {
+async fn nightly_a_deployment_that_rolls_with_surge_comes_out_exact() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-rolls").with_fleet(Fleet::of(2))).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     let many = pods_per_case() / 2;
@@ -87,8 +88,10 @@ async fn a_deployment_that_rolls_with_surge_comes_out_exact() -> Result<()> {
 }
 
 /// The disadvantage that is known of pinning all new pods: what was updated falls back when its Deployment rolls.
+/// In ci: `rollout_scenarios_own_bed::ci_an_image_change_reaches_running_pods_as_the_strategy_says`, and the
+/// planner's tests of pinned revisions.
 #[tokio::test]
-async fn pinning_always_takes_updated_pods_back_and_a_proportion_does_not() -> Result<()> {
+async fn nightly_pinning_always_takes_updated_pods_back_and_a_proportion_does_not() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-falls-back").with_fleet(Fleet::of(2))).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     let (replicas, partition) = (20, json!("10%"));

@@ -37,7 +37,7 @@ async fn create_many(stage: &Stage, bed: &Bed, canary: &Canary, prefix: &str, ma
 }
 
 #[tokio::test]
-async fn one_at_a_time_every_pod_keeps_the_proportion() -> Result<()> {
+async fn ci_one_at_a_time_every_pod_keeps_the_proportion() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-one")).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     for (partition, many) in partitions() {
@@ -55,8 +55,9 @@ async fn one_at_a_time_every_pod_keeps_the_proportion() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; concurrent claims are a law of `crates/rollout`.
 #[tokio::test]
-async fn sixteen_at_a_time_share_writes_and_keep_the_proportion() -> Result<()> {
+async fn nightly_sixteen_at_a_time_share_writes_and_keep_the_proportion() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-many")).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     for (partition, many) in partitions() {
@@ -115,8 +116,10 @@ fn pods_to_refuse(name: &str) -> Value {
     pod
 }
 
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reservations that expire are tests of the ledger in
+/// `crates/rollout`.
 #[tokio::test]
-async fn pods_that_are_refused_after_us_leave_an_excess_that_closes() -> Result<()> {
+async fn nightly_pods_that_are_refused_after_us_leave_an_excess_that_closes() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-refused")).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     refuse_some(&stage).await?;
@@ -164,8 +167,10 @@ fn add_container(review: &Value) -> Value {
     response
 }
 
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reviews that come twice are tests of the webhook in
+/// `crates/manager`.
 #[tokio::test]
-async fn dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> Result<()> {
+async fn nightly_dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-twice")).await?;
     let stage = Stage::set_up(bed.cluster()).await?;
     let webhook = Webhook::serve(bed.cluster().host(), add_container).await?;
@@ -200,8 +205,10 @@ async fn dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> Result<(
     Ok(())
 }
 
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reservations that expire are tests of the ledger in
+/// `crates/rollout`.
 #[tokio::test]
-async fn a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result<()> {
+async fn nightly_a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-killed")).await?;
     let mut stage = Stage::set_up(bed.cluster()).await?;
     let partition = json!("50%");

@@ -32,8 +32,9 @@ fn converted(flags: &[&str], manifest: &str) -> Result<String> {
     programs::pillion(&[&["convert"], flags, &["-"]].concat(), manifest)
 }
 
+/// In ci: `finish_jobs_own_bed` runs both modes; `crates/cli/tests` hold the conversion byte for byte.
 #[tokio::test]
-async fn the_example_of_the_proposal_runs_and_succeeds() -> Result<()> {
+async fn nightly_the_example_of_the_proposal_runs_and_succeeds() -> Result<()> {
     let bed = Bed::start(Config::control_plane("convert").with_node()).await?;
     let finishing = Finishing::start(&bed, Mode::Native).await?;
     // As it stands the API server does not take the field, or drops it.
@@ -55,12 +56,13 @@ async fn the_example_of_the_proposal_runs_and_succeeds() -> Result<()> {
         let init = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref()).context("init containers")?;
         assert_eq!(init[0].restart_policy.as_deref(), Some("Always"), "{name}");
     }
-    finishing.scene.close();
+    finishing.scene.close().await?;
     Ok(())
 }
 
+/// In ci: `finish_jobs_own_bed::ci_jobs_complete_with_wrapped_sidecars_of_a_set` for main containers with a command.
 #[tokio::test]
-async fn a_main_that_does_not_say_what_it_runs_is_watched_by_the_status_of_the_pod() -> Result<()> {
+async fn nightly_a_main_that_does_not_say_what_it_runs_is_watched_by_the_status_of_the_pod() -> Result<()> {
     let bed = Bed::start(Config::control_plane("watched").with_node()).await?;
     let finishing = Finishing::start(&bed, Mode::Wrap).await?;
     let silent = |arguments: &[&str]| {
@@ -94,7 +96,7 @@ async fn a_main_that_does_not_say_what_it_runs_is_watched_by_the_status_of_the_p
         let pod = finishing.ended(pod).await?;
         assert_eq!((phase(&pod), how(&pod, "side")?), (expected, (0, "Completed", 0)), "{name}");
     }
-    finishing.scene.close();
+    finishing.scene.close().await?;
     Ok(())
 }
 
@@ -114,8 +116,9 @@ fn delay(finishing: &Finishing, pod: &str) -> Result<i64> {
     i64::try_from(told.duration_since(ended).as_millis()).context("milliseconds")
 }
 
+/// In ci: `finish_jobs_own_bed` for the outcome; the delay is a figure.
 #[tokio::test]
-async fn a_sidecar_is_told_to_end_soon_after_the_last_main() -> Result<()> {
+async fn nightly_a_sidecar_is_told_to_end_soon_after_the_last_main() -> Result<()> {
     let bed = Bed::start(Config::control_plane("soon").with_node()).await?;
     let native = Finishing::start(&bed, Mode::Native).await?;
     let mut delays = [Vec::new(), Vec::new()];
@@ -145,6 +148,6 @@ async fn a_sidecar_is_told_to_end_soon_after_the_last_main() -> Result<()> {
     // The agent wakes up with the lock; a kubelet looks at a pod when its runtime tells it to, or once in a second.
     ensure!(longest(&sorted[1]) < 1_000, "wrapped: {:?}", sorted[1]);
     ensure!(longest(&sorted[0]) < 5_000, "native: {:?}", sorted[0]);
-    native.scene.close();
+    native.scene.close().await?;
     Ok(())
 }

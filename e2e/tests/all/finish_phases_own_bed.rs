@@ -216,26 +216,30 @@ async fn corner(mode: Mode, policy: &'static str) -> Result<()> {
     let bed = Bed::start(Config::control_plane("phases").with_node()).await?;
     let corner = Corner { finishing: Finishing::start(&bed, mode).await?, mode, policy };
     corner.all().await.context("the phase table")?;
-    corner.finishing.scene.close();
+    corner.finishing.scene.close().await?;
     Ok(())
 }
 
+/// In ci: `finish_jobs_own_bed`, with fewer cases of the phase table.
 #[tokio::test]
-async fn native_sidecars_with_restart_policy_never() -> Result<()> {
+async fn nightly_native_sidecars_with_restart_policy_never() -> Result<()> {
     corner(Mode::Native, "Never").await
 }
 
+/// In ci: `finish_jobs_own_bed`, with fewer cases of the phase table.
 #[tokio::test]
-async fn native_sidecars_with_restart_policy_on_failure() -> Result<()> {
+async fn nightly_native_sidecars_with_restart_policy_on_failure() -> Result<()> {
     corner(Mode::Native, "OnFailure").await
 }
 
+/// In ci: `finish_jobs_own_bed`, with fewer cases of the phase table.
 #[tokio::test]
-async fn wrapped_sidecars_with_restart_policy_never() -> Result<()> {
+async fn nightly_wrapped_sidecars_with_restart_policy_never() -> Result<()> {
     corner(Mode::Wrap, "Never").await
 }
 
+/// In ci: `finish_jobs_own_bed`, with fewer cases of the phase table.
 #[tokio::test]
-async fn wrapped_sidecars_with_restart_policy_on_failure() -> Result<()> {
+async fn nightly_wrapped_sidecars_with_restart_policy_on_failure() -> Result<()> {
     corner(Mode::Wrap, "OnFailure").await
 }

@@ -57,7 +57,7 @@ async fn until_pod(finishing: &Finishing, job: &str, what: &str, holds: impl Fn(
 }
 
 #[tokio::test]
-async fn a_job_that_does_not_finish_is_explained_and_the_command_mends_it() -> Result<()> {
+async fn ci_a_job_that_does_not_finish_is_explained_and_the_command_mends_it() -> Result<()> {
     let bed = Bed::start(Config::control_plane("why-job").with_node()).await?;
     let finishing = Finishing::start(&bed, Mode::Native).await?;
     let cluster = bed.cluster();
@@ -98,6 +98,6 @@ async fn a_job_that_does_not_finish_is_explained_and_the_command_mends_it() -> R
     assert!(said.contains("work waits until native sidecar proxy has started"), "{said}");
     mend(cluster, &said)?;
     finishing.scene.until("circle", "to complete", completed).await?;
-    finishing.scene.close();
+    finishing.scene.close().await?;
     Ok(())
 }

@@ -98,7 +98,7 @@ fn pod(labels: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_pod_that_the_api_server_sends_again_stays_as_it_is() -> Result<()> {
+async fn ci_a_pod_that_the_api_server_sends_again_stays_as_it_is() -> Result<()> {
     let scene = Scene::open("again").await?;
     scene.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "mesh"}})).await?;
     let mut webhook = Webhook::serve(scene.cluster.host(), ours).await?;
@@ -147,7 +147,7 @@ async fn a_pod_that_the_api_server_sends_again_stays_as_it_is() -> Result<()> {
         assert_eq!(decided(&pods["second"], |decision| json!(decision.patch)), json!([]));
     }
     fixture::compare("pods-reviewed-again.json", &json!({"sets": sets(), "pods": seen}))?;
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
-use kube::discovery::{Discovery, Scope, verbs};
-use kube::{Client, ResourceExt as _};
 use pillion_e2e::chart::{self, helm, render, said};
+use pillion_e2e::leftovers::everything;
 use pillion_e2e::manager::NAMESPACE;
 use pillion_e2e::pods::{V1, container, is_ready, pod};
 use pillion_testbed::{Bed, Cluster, Config, Look, apply, until};
@@ -82,7 +82,7 @@ async fn dry_run(client: &Client, object: &Value) -> Result<std::result::Result<
 }
 
 #[tokio::test]
-async fn every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
+async fn ci_every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart")).await?;
     let (cluster, client) = (bed.cluster(), bed.client().await?);
     apply(&client, "e2e", &namespace(NAMESPACE)).await?;
@@ -118,7 +118,7 @@ async fn every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
+async fn ci_what_the_chart_does_not_know_is_refused() -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart-values")).await?;
     let cluster = bed.cluster();
     let refused = |value: &str| -> Result<String> {
@@ -208,7 +208,7 @@ async fn what_the_chart_does_not_know_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn values_arrive_where_they_are_meant() -> Result<()> {
+async fn ci_values_arrive_where_they_are_meant() -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart-render")).await?;
     let cluster = bed.cluster();
     let container_of = |values: &[&str], name: &str| -> Result<Value> {
@@ -275,7 +275,7 @@ fn follow(cluster: &Cluster, folder: &Path, line: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn installing_beside_openkruise_stops_with_instructions_that_work() -> Result<()> {
+async fn ci_installing_beside_openkruise_stops_with_instructions_that_work() -> Result<()> {
     let bed = Bed::start(Config::control_plane("chart-kruise")).await?;
     let (cluster, client) = (bed.cluster(), bed.client().await?);
     let install = || helm(cluster, "install", &[], &["--create-namespace"]);
@@ -338,30 +338,6 @@ async fn installing_beside_openkruise_stops_with_instructions_that_work() -> Res
     assert_eq!(String::from_utf8(output.stdout)?, "proxy");
     bed.stop().await?;
     Ok(())
-}
-
-/// Every object there is, as `kind namespace/name`. Events and leases of nodes come and go by themselves.
-async fn everything(client: &Client) -> Result<BTreeSet<String>> {
-    let discovery = Discovery::new(client.clone()).exclude(&["metrics.k8s.io", "events.k8s.io"]).run().await?;
-    let mut found = BTreeSet::new();
-    for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            if !capabilities.supports_operation(verbs::LIST) || resource.kind == "Event" {
-                continue;
-            }
-            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await?.items {
-                let name = match capabilities.scope {
-                    Scope::Cluster => object.name_any(),
-                    Scope::Namespaced => format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any()),
-                };
-                if !name.starts_with("kube-node-lease/") {
-                    found.insert(format!("{} {name}", resource.kind));
-                }
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// Waits until the API server has collected what belonged to what is gone, and says what is more than before.
@@ -507,11 +483,13 @@ async fn comes_works_and_goes(layout: &str, deployments: &[&str]) -> Result<()> 
 }
 
 #[tokio::test]
-async fn installed_with_separate_roles_it_works_and_leaves_what_the_docs_say() -> Result<()> {
+async fn ci_installed_with_separate_roles_it_works_and_leaves_what_the_docs_say() -> Result<()> {
     comes_works_and_goes("Separate", &["pillion-webhook", "pillion-controller"]).await
 }
 
+/// In ci: `ci_installed_with_separate_roles_it_works_and_leaves_what_the_docs_say`; objects of the other layout by
+/// `ci_every_object_is_accepted_by_a_strict_dry_run`.
 #[tokio::test]
-async fn installed_as_one_pod_it_works_and_leaves_what_the_docs_say() -> Result<()> {
+async fn nightly_installed_as_one_pod_it_works_and_leaves_what_the_docs_say() -> Result<()> {
     comes_works_and_goes("OnePod", &["pillion-manager"]).await
 }

@@ -113,7 +113,7 @@ fn written(folder: &Path, set: &Value) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_cluster_without_a_manager_is_explained_and_surveyed() -> Result<()> {
+async fn ci_a_cluster_without_a_manager_is_explained_and_surveyed() -> Result<()> {
     let bed = Bed::start(Config::control_plane("asked").with_controllers()).await?;
     let (client, cluster) = (bed.client().await?, bed.cluster());
     Manager::prepare(&client).await?;
@@ -231,7 +231,7 @@ async fn switches(client: &Client, cluster: &Cluster) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_cluster_with_a_manager_is_well_and_can_be_switched_off() -> Result<()> {
+async fn ci_a_cluster_with_a_manager_is_well_and_can_be_switched_off() -> Result<()> {
     let bed = Bed::start(Config::control_plane("checked").with_controllers()).await?;
     let (client, cluster) = (bed.client().await?, bed.cluster());
     Manager::prepare(&client).await?;
@@ -325,7 +325,7 @@ fn run_as_reader(cluster: &Cluster, root: &Path, command: &str) -> Result<String
 }
 
 #[tokio::test]
-async fn the_page_shows_what_is_printed() -> Result<()> {
+async fn ci_the_page_shows_what_is_printed() -> Result<()> {
     let bed = Bed::start(Config::control_plane("page").with_controllers()).await?;
     let (client, cluster) = (bed.client().await?, bed.cluster());
     Manager::prepare(&client).await?;

@@ -67,7 +67,7 @@ async fn dry_run(scene: &Scene, object: &Value, unknown_fields: &str) -> Result<
 }
 
 #[tokio::test]
-async fn the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
+async fn ci_the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
     let scene = Scene::open("crd").await?;
     define(&scene).await?;
     let cases = Case::all();
@@ -94,12 +94,12 @@ async fn the_api_server_gives_the_verdicts_of_our_table() -> Result<()> {
     }
     assert_eq!(wrong, Vec::<String>::new());
     assert!(cases.len() >= 90, "{}", cases.len());
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn sets_are_stored_as_they_were_written() -> Result<()> {
+async fn ci_sets_are_stored_as_they_were_written() -> Result<()> {
     let scene = Scene::open("crd-stored").await?;
     define(&scene).await?;
     let mut seen = 0;
@@ -118,12 +118,12 @@ async fn sets_are_stored_as_they_were_written() -> Result<()> {
         }
     }
     assert_eq!(seen, 9);
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_unknown_field_is_named_where_a_client_asks_for_strictness() -> Result<()> {
+async fn ci_an_unknown_field_is_named_where_a_client_asks_for_strictness() -> Result<()> {
     let scene = Scene::open("crd-strict").await?;
     define(&scene).await?;
     let mut object = good("strict");
@@ -132,12 +132,12 @@ async fn an_unknown_field_is_named_where_a_client_asks_for_strictness() -> Resul
     let refusal = dry_run(&scene, &object, "Strict").await?.expect_err("it has an unknown field");
     let expected = "unknown field \"spec.containers[0].resourcesPolicy.targetContainerNameRegex\"";
     assert!(refusal.contains(expected), "{refusal}");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn kubectl_explains_the_policy_and_knows_the_short_name() -> Result<()> {
+async fn ci_kubectl_explains_the_policy_and_knows_the_short_name() -> Result<()> {
     let scene = Scene::open("crd-explain").await?;
     define(&scene).await?;
     // kubectl reads the schemas the API server publishes, which follow a definition after a moment.
@@ -161,6 +161,6 @@ async fn kubectl_explains_the_policy_and_knows_the_short_name() -> Result<()> {
     }
     let output = scene.kubectl(&["get", "scs"])?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }

@@ -140,7 +140,7 @@ async fn wrong(bed: &Bed, accounts: [&str; 2], cases: &[Case]) -> Result<Vec<Str
 }
 
 #[tokio::test]
-async fn the_fences_refuse_and_allow_what_the_table_says() -> Result<()> {
+async fn ci_the_fences_refuse_and_allow_what_the_table_says() -> Result<()> {
     let bed = fenced("Separate").await?;
     assert_eq!(wrong(&bed, ["pillion-controller", "pillion-webhook"], &cases()).await?, Vec::<String>::new());
     assert_eq!(cases().len(), 64);
@@ -149,7 +149,7 @@ async fn the_fences_refuse_and_allow_what_the_table_says() -> Result<()> {
 }
 
 #[tokio::test]
-async fn one_account_of_both_roles_is_fenced_the_same() -> Result<()> {
+async fn ci_one_account_of_both_roles_is_fenced_the_same() -> Result<()> {
     let bed = fenced("OnePod").await?;
     assert_eq!(wrong(&bed, ["pillion-manager", "pillion-manager"], &cases()).await?, Vec::<String>::new());
     bed.stop().await?;

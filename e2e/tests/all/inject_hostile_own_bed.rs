@@ -138,8 +138,10 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() - 1) * percent / 100]
 }
 
+/// In ci: `inject_webhook_own_bed::ci_a_pod_is_injected_or_refused_and_a_set_is_judged`; hostile bodies are tests of
+/// the server in `crates/manager`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_hostile_requests_do_not_disturb_normal_ones() -> Result<()> {
+async fn nightly_a_thousand_hostile_requests_do_not_disturb_normal_ones() -> Result<()> {
     let bed = Bed::start(Config::control_plane("hostile")).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;

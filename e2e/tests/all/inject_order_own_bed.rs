@@ -69,8 +69,9 @@ fn names(pod: &Pod) -> Vec<String> {
     spec.init_containers.into_iter().flatten().chain(spec.containers).map(|container| container.name).collect()
 }
 
+/// In ci: `inject_again` sends pods again on a real API server.
 #[tokio::test]
-async fn nothing_is_added_twice_beside_a_second_webhook_in_either_order() -> Result<()> {
+async fn nightly_nothing_is_added_twice_beside_a_second_webhook_in_either_order() -> Result<()> {
     let bed = Bed::start(Config::control_plane("order").with_controllers()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -134,7 +135,7 @@ async fn nothing_is_added_twice_beside_a_second_webhook_in_either_order() -> Res
 }
 
 #[tokio::test]
-async fn a_cluster_starts_from_nothing_while_we_are_registered_and_down() -> Result<()> {
+async fn ci_a_cluster_starts_from_nothing_while_we_are_registered_and_down() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("boot").with_node().durable()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;

@@ -18,7 +18,7 @@ fn steps(readme: &str) -> Result<Vec<Step>> {
 }
 
 #[tokio::test]
-async fn five_minutes_are_enough() -> Result<()> {
+async fn ci_five_minutes_are_enough() -> Result<()> {
     let readme = fs::read_to_string(page::root().join("README.md"))?;
     let steps = steps(&readme)?;
     ensure!(steps.len() > 8, "found {} commands", steps.len());

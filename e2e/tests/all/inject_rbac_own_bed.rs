@@ -513,7 +513,7 @@ async fn wrong(client: &Client, attempts: &[Attempt]) -> Result<Vec<String>> {
 }
 
 #[tokio::test]
-async fn the_webhook_may_do_exactly_what_is_declared() -> Result<()> {
+async fn ci_the_webhook_may_do_exactly_what_is_declared() -> Result<()> {
     let bed = installed(&[]).await?;
     may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK]).await?;
     let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-webhook").await?;
@@ -524,7 +524,7 @@ async fn the_webhook_may_do_exactly_what_is_declared() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_controller_may_do_exactly_what_is_declared() -> Result<()> {
+async fn ci_the_controller_may_do_exactly_what_is_declared() -> Result<()> {
     let bed = installed(&[]).await?;
     may_do_exactly(&bed, "pillion-controller", &[CONTROLLER]).await?;
     let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-controller").await?;
@@ -534,8 +534,9 @@ async fn the_controller_may_do_exactly_what_is_declared() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_the_controller_may_do_exactly_what_is_declared`, without the value `repair.enabled`.
 #[tokio::test]
-async fn repair_adds_evictions_and_dry_runs_and_nothing_else() -> Result<()> {
+async fn nightly_repair_adds_evictions_and_dry_runs_and_nothing_else() -> Result<()> {
     let bed = installed(&["repair.enabled=true"]).await?;
     may_do_exactly(&bed, "pillion-controller", &[CONTROLLER, REPAIR]).await?;
     let thief = chart::client_of(bed.cluster(), NAMESPACE, "pillion-controller").await?;
@@ -546,8 +547,10 @@ async fn repair_adds_evictions_and_dry_runs_and_nothing_else() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `agent_fence_own_bed::ci_the_controller_of_agents_may_not_use_what_it_gives` for its writes, and
+/// `ci_the_controller_may_do_exactly_what_is_declared` for the method.
 #[tokio::test]
-async fn the_agent_controller_may_do_exactly_what_is_declared() -> Result<()> {
+async fn nightly_the_agent_controller_may_do_exactly_what_is_declared() -> Result<()> {
     let bed = installed(&AGENTS).await?;
     may_do_exactly(&bed, "pillion-agent-controller", &[AGENT_CONTROLLER]).await?;
     may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK, ASKED]).await?;
@@ -556,8 +559,10 @@ async fn the_agent_controller_may_do_exactly_what_is_declared() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `size_fence_own_bed` for its writes, and `ci_the_controller_may_do_exactly_what_is_declared` for the
+/// method.
 #[tokio::test]
-async fn the_rightsizer_may_do_exactly_what_is_declared() -> Result<()> {
+async fn nightly_the_rightsizer_may_do_exactly_what_is_declared() -> Result<()> {
     let bed = installed(&[RIGHTSIZING]).await?;
     may_do_exactly(&bed, "pillion-rightsizer", &[RIGHTSIZER]).await?;
     may_do_exactly(&bed, "pillion-webhook", &[WEBHOOK, SIZING]).await?;
@@ -566,8 +571,9 @@ async fn the_rightsizer_may_do_exactly_what_is_declared() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_the_webhook_may_do_exactly_what_is_declared` and `ci_the_controller_may_do_exactly_what_is_declared`.
 #[tokio::test]
-async fn one_pod_has_the_rights_of_both_roles() -> Result<()> {
+async fn nightly_one_pod_has_the_rights_of_both_roles() -> Result<()> {
     let bed = installed(&["layout=OnePod"]).await?;
     may_do_exactly(&bed, "pillion-manager", &[WEBHOOK, CONTROLLER]).await?;
     // The account that is there only to be an owner may do nothing.

@@ -123,7 +123,7 @@ fn facts(pod: &Value) -> Result<BTreeMap<String, Option<Quantity>>> {
 }
 
 #[tokio::test]
-async fn resources_account_and_class_are_what_we_say() -> Result<()> {
+async fn ci_resources_account_and_class_are_what_we_say() -> Result<()> {
     let mut compared = 0;
     for (name, limit_range) in limit_ranges() {
         let scene = Scene::open(&format!("defaults-{name}")).await?;
@@ -141,7 +141,7 @@ async fn resources_account_and_class_are_what_we_say() -> Result<()> {
             assert_eq!(served["status"]["qosClass"].as_str(), Some(class.as_str()), "{name}: {written}");
             compared += 1;
         }
-        scene.close();
+        scene.close().await?;
     }
     assert_eq!(compared, 77);
     Ok(())
@@ -162,7 +162,7 @@ fn inject_sidecars(review: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_webhook_adds_is_filled_in_too() -> Result<()> {
+async fn ci_what_a_webhook_adds_is_filled_in_too() -> Result<()> {
     let scene = Scene::open("defaults-after").await?;
     let range = limit_range(
         &json!([{"type": "Container", "default": {"memory": "256Mi"}, "defaultRequest": {"memory": "64Mi"}}]),
@@ -200,6 +200,6 @@ async fn what_a_webhook_adds_is_filled_in_too() -> Result<()> {
     let filled = fill_in(&mut after, &scene.namespace, &[&range]);
     assert_eq!(filled.len(), 5, "{filled:?}");
     assert_eq!(facts(&after)?, facts(&served)?, "what becomes of it");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }

@@ -143,7 +143,7 @@ async fn until_known(scene: &Scene, pod: &Value, set: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_stories_come_out_as_promised() -> Result<()> {
+async fn ci_the_stories_come_out_as_promised() -> Result<()> {
     let bed = Bed::start(Config::control_plane("stories").with_node()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -177,7 +177,7 @@ async fn the_stories_come_out_as_promised() -> Result<()> {
                 assert_eq!(held, json!({"memoryLimitBytes": memory, "cpuQuotaMillicores": millicores}));
             }
             sets(&client).delete(&name, &DeleteParams::default()).await?;
-            scene.close();
+            scene.close().await?;
         }
     }
     manager.stop().await?;

@@ -84,7 +84,7 @@ fn known(pod: &Value, said: &WorkloadPod) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn pods_are_created_as_we_say() -> Result<()> {
+async fn ci_pods_are_created_as_we_say() -> Result<()> {
     let scene = Scene::open("templates").await?;
     for workload in workloads() {
         let (kind, name) = (&workload["kind"], workload["metadata"]["name"].as_str().context("a name")?);
@@ -101,6 +101,6 @@ async fn pods_are_created_as_we_say() -> Result<()> {
             if kind == "Deployment" { prefixes[0].starts_with(prefixes[1]) } else { prefixes[0] == prefixes[1] };
         assert!(is_prefix, "{kind} {name}: {prefixes:?}");
     }
-    scene.close();
+    scene.close().await?;
     Ok(())
 }

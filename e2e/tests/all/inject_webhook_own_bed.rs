@@ -64,7 +64,7 @@ where
 }
 
 #[tokio::test]
-async fn a_pod_is_injected_or_refused_and_a_set_is_judged() -> Result<()> {
+async fn ci_a_pod_is_injected_or_refused_and_a_set_is_judged() -> Result<()> {
     let bed = Bed::start(Config::control_plane("webhook").with_controllers()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -132,7 +132,7 @@ async fn a_pod_is_injected_or_refused_and_a_set_is_judged() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_deleted_or_changed_by_hand_comes_back() -> Result<()> {
+async fn ci_what_is_deleted_or_changed_by_hand_comes_back() -> Result<()> {
     let bed = Bed::start(Config::control_plane("heals")).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -185,7 +185,7 @@ async fn what_is_deleted_or_changed_by_hand_comes_back() -> Result<()> {
 }
 
 #[tokio::test]
-async fn switched_off_injects_nothing_also_when_nothing_runs() -> Result<()> {
+async fn ci_switched_off_injects_nothing_also_when_nothing_runs() -> Result<()> {
     let bed = Bed::start(Config::control_plane("switch").with_controllers()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
@@ -235,8 +235,9 @@ async fn switched_off_injects_nothing_also_when_nothing_runs() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_what_is_deleted_or_changed_by_hand_comes_back`; the rotation is a simulation in `crates/manager`.
 #[tokio::test]
-async fn a_new_authority_is_trusted_before_it_is_used() -> Result<()> {
+async fn nightly_a_new_authority_is_trusted_before_it_is_used() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rotation").with_controllers()).await?;
     let client = bed.client().await?;
     Manager::prepare(&client).await?;

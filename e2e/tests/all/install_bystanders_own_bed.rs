@@ -135,7 +135,7 @@ fn kubectl(cluster: &Cluster, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The data that the agent controller stored, for a configuration that a SidecarSet uses.
+/// The data that the agent controller stored, for a configuration that a `SidecarSet` uses.
 async fn filled_params(client: &Client) -> Result<Value> {
     for object in [agents::namespace("games", "yes"), agents::config(agents::GAME), agents::set("game")] {
         until("the object to be stored", Duration::from_mins(1), || async {
@@ -150,7 +150,7 @@ async fn filled_params(client: &Client) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn bystanders_keep_working_whatever_happens_to_the_installation() -> Result<()> {
+async fn ci_bystanders_keep_working_whatever_happens_to_the_installation() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("bystanders").with_node()).await?;
     let (cluster, client) = (bed.cluster().clone(), bed.client().await?);
     let rendered = render(&cluster, &EVERYTHING)?;
@@ -209,7 +209,7 @@ async fn bystanders_keep_working_whatever_happens_to_the_installation() -> Resul
 }
 
 #[tokio::test]
-async fn no_policy_of_the_chart_can_reject_everyone() -> Result<()> {
+async fn ci_no_policy_of_the_chart_can_reject_everyone() -> Result<()> {
     let bed = Bed::start(Config::control_plane("harmless-chart")).await?;
     for layout in ["layout=Separate", "layout=OnePod"] {
         let mut rendered = render(bed.cluster(), &[&EVERYTHING[..], &[layout]].concat())?;

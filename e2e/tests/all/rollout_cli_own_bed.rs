@@ -102,7 +102,7 @@ async fn workload(rollout: &Rollout, namespace: &str, name: &str, replicas: i32)
 }
 
 #[tokio::test]
-async fn a_rollout_is_followed_held_promoted_and_undone() -> Result<()> {
+async fn ci_a_rollout_is_followed_held_promoted_and_undone() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rollout").with_controllers().with_fleet(Fleet::of(1))).await?;
     let cluster = bed.cluster();
     let rollout = Rollout::prepare(cluster).await?;
@@ -351,7 +351,7 @@ fn without_ages(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_page_shows_what_is_printed() -> Result<()> {
+async fn ci_the_page_shows_what_is_printed() -> Result<()> {
     let file = page::root().join("docs/rollouts.md");
     let text = fs::read_to_string(&file)?;
     let steps = page::steps(&text)?;

@@ -21,7 +21,7 @@ fn with_image(pods: &[Pod], wanted: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_is_ready() -> Result<()> {
+async fn ci_only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_is_ready() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rollout-node").with_node()).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -66,8 +66,10 @@ async fn only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_i
 }
 
 // Scenarios 12 and 18.
+/// In ci: `ci_only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_is_ready`; a stalled first pod is
+/// a scenario of the planner.
 #[tokio::test]
-async fn an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends_it() -> Result<()> {
+async fn nightly_an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends_it() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rollout-image").with_node()).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -113,8 +115,9 @@ async fn an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends
     Ok(())
 }
 
+/// In ci: `size_node_own_bed::ci_a_native_sidecar_is_recommended_for_and_resized_in_place` resizes on the same node.
 #[tokio::test]
-async fn resources_are_changed_without_a_restart_where_the_set_allows_it() -> Result<()> {
+async fn nightly_resources_are_changed_without_a_restart_where_the_set_allows_it() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rollout-resize").with_node()).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;

@@ -52,8 +52,9 @@ fn cpu_ms(manager: &Manager) -> Result<u64> {
     Ok(ticks * 10)
 }
 
+/// In ci: `rollout_scenarios_own_bed::ci_an_image_change_reaches_running_pods_as_the_strategy_says`, with few pods.
 #[tokio::test]
-async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Result<()> {
+async fn nightly_a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Result<()> {
     let count = pods_of_the_large_rollout();
     let bed = Bed::start(Config::control_plane("promises").with_fleet(Fleet::of(10.max(count / 200)))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
@@ -100,8 +101,9 @@ async fn a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod() -> Resu
 }
 
 /// `OpenKruise`'s issue 2253: a pod that goes while it is updated must not hold the others for ever.
+/// In ci: Scenarios of the planner in `crates/sim`; `rollout_scenarios_own_bed` for the writes.
 #[tokio::test]
-async fn openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_holds_nobody() -> Result<()> {
+async fn nightly_openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_holds_nobody() -> Result<()> {
     let bed = Bed::start(Config::control_plane("2253").with_fleet(Fleet::of(3))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -137,8 +139,9 @@ async fn openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_holds_nobod
     Ok(())
 }
 
+/// In ci: `runtime_watch_own_bed` restarts the API server under a watch; `crates/sim` replays lost events.
 #[tokio::test]
-async fn a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile() -> Result<()> {
+async fn nightly_a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("outage").with_fleet(Fleet::of(3))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -168,8 +171,9 @@ async fn a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile() -> Re
     Ok(())
 }
 
+/// In ci: `runtime_lease` kills leaders; `crates/sim` stops after every write.
 #[tokio::test]
-async fn a_leader_killed_after_every_write_leaves_nothing_undone_and_does_nothing_twice() -> Result<()> {
+async fn nightly_a_leader_killed_after_every_write_leaves_nothing_undone_and_does_nothing_twice() -> Result<()> {
     const PODS: usize = 20;
     let bed = Bed::start(Config::control_plane("killed").with_fleet(Fleet::of(3))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;

@@ -21,7 +21,7 @@ const V3: &str = "registry.local/pillion/testapp:v3";
 
 // Scenarios 15, 16, 17.
 #[tokio::test]
-async fn an_image_change_reaches_running_pods_as_the_strategy_says() -> Result<()> {
+async fn ci_an_image_change_reaches_running_pods_as_the_strategy_says() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -82,8 +82,10 @@ async fn an_image_change_reaches_running_pods_as_the_strategy_says() -> Result<(
 }
 
 // Scenarios 13, 14, 19, and 10 as far as running pods are concerned.
+/// In ci: Scenarios of the planner in `crates/rollout`;
+/// `ci_an_image_change_reaches_running_pods_as_the_strategy_says` for the writes.
 #[tokio::test]
-async fn what_cannot_be_changed_in_place_waits_for_a_new_pod() -> Result<()> {
+async fn nightly_what_cannot_be_changed_in_place_waits_for_a_new_pod() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -139,7 +141,7 @@ async fn what_cannot_be_changed_in_place_waits_for_a_new_pod() -> Result<()> {
 
 // Scenarios 20, 21 and 22.
 #[tokio::test]
-async fn revisions_are_kept_renumbered_and_pinned() -> Result<()> {
+async fn ci_revisions_are_kept_renumbered_and_pinned() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -231,8 +233,9 @@ async fn revisions_are_kept_renumbered_and_pinned() -> Result<()> {
 }
 
 // The proposal's Way 1: a pinned new pod is later updated by the strategy.
+/// In ci: `ci_revisions_are_kept_renumbered_and_pinned`.
 #[tokio::test]
-async fn a_pinned_new_pod_is_updated_by_the_strategy() -> Result<()> {
+async fn nightly_a_pinned_new_pod_is_updated_by_the_strategy() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -256,8 +259,9 @@ async fn a_pinned_new_pod_is_updated_by_the_strategy() -> Result<()> {
 }
 
 // Scenario 11.
+/// In ci: Scenarios of the planner in `crates/rollout`.
 #[tokio::test]
-async fn pods_of_a_namespace_that_is_selected_later_follow_when_they_are_created_again() -> Result<()> {
+async fn nightly_pods_of_a_namespace_that_is_selected_later_follow_when_they_are_created_again() -> Result<()> {
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -281,8 +285,10 @@ async fn pods_of_a_namespace_that_is_selected_later_follow_when_they_are_created
 }
 
 // Scenario 23.
+/// In ci: `canary_exact_own_bed`, without a selector.
 #[tokio::test]
-async fn in_proportion_with_a_selector_the_stable_pods_are_pinned_and_the_canaries_get_the_newest() -> Result<()> {
+async fn nightly_in_proportion_with_a_selector_the_stable_pods_are_pinned_and_the_canaries_get_the_newest() -> Result<()>
+{
     let (_bed, cluster) = bed().await?;
     let rollout = Rollout::prepare(&cluster).await?;
     let _manager = rollout.manager(&[]).await?;

@@ -22,7 +22,7 @@ async fn updated(rollout: &Rollout, set: &str, pods: i32, max_unavailable: fn(us
 }
 
 #[tokio::test]
-async fn a_disruption_budget_of_the_pods_is_kept() -> Result<()> {
+async fn ci_a_disruption_budget_of_the_pods_is_kept() -> Result<()> {
     let bed = Bed::start(Config::control_plane("budget").with_fleet(Fleet::of(3))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -74,8 +74,9 @@ async fn a_disruption_budget_of_the_pods_is_kept() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Laws of the order in `crates/rollout`.
 #[tokio::test]
-async fn pods_are_updated_in_the_order_the_strategy_asks_for() -> Result<()> {
+async fn nightly_pods_are_updated_in_the_order_the_strategy_asks_for() -> Result<()> {
     let bed = Bed::start(Config::control_plane("order").with_fleet(Fleet::of(3))).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;
@@ -112,8 +113,9 @@ async fn pods_are_updated_in_the_order_the_strategy_asks_for() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Tests of the health gate in `crates/rollout`.
 #[tokio::test]
-async fn crashing_pods_close_the_gate_and_get_back_what_they_had_where_that_is_asked_for() -> Result<()> {
+async fn nightly_crashing_pods_close_the_gate_and_get_back_what_they_had_where_that_is_asked_for() -> Result<()> {
     let bed = Bed::start(Config::control_plane("gate").with_node()).await?;
     let rollout = Rollout::prepare(bed.cluster()).await?;
     let _manager = rollout.manager(&[]).await?;

@@ -115,7 +115,7 @@ async fn spec(scene: &Scene) -> Result<LeaseSpec> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_three_leads_at_a_time_while_leaders_are_killed_frozen_and_stopped() -> Result<()> {
+async fn ci_one_of_three_leads_at_a_time_while_leaders_are_killed_frozen_and_stopped() -> Result<()> {
     let scene = Scene::open("lease").await?;
     let mut replicas = Vec::new();
     for name in ["one", "two", "three"] {
@@ -155,12 +155,12 @@ async fn one_of_three_leads_at_a_time_while_leaders_are_killed_frozen_and_stoppe
 
     guard.abort();
     assert_eq!(violations.load(Ordering::SeqCst), 0, "moments at which two led");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_deleted_behind_its_holder_is_left_alone_until_the_holder_knows() -> Result<()> {
+async fn ci_a_lease_deleted_behind_its_holder_is_left_alone_until_the_holder_knows() -> Result<()> {
     let scene = Scene::open("lease-deleted").await?;
     let mut replicas = Vec::new();
     for name in ["one", "two", "three"] {
@@ -186,6 +186,6 @@ async fn a_lease_deleted_behind_its_holder_is_left_alone_until_the_holder_knows(
 
     guard.abort();
     assert_eq!(violations.load(Ordering::SeqCst), 0, "moments at which two led");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }

@@ -132,7 +132,7 @@ async fn stir(maps: &Api<ConfigMap>, first: usize) -> kube::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_equals_the_api_server_also_after_the_api_server_was_gone() -> Result<()> {
+async fn ci_a_store_equals_the_api_server_also_after_the_api_server_was_gone() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("watch").with_second_api_server()).await?;
     let source = Source { kubeconfig: Some(bed.cluster().kubeconfig().to_path_buf()), context: None };
     let client = connect(&source, AGENT).await?;

@@ -128,7 +128,7 @@ async fn prepared(bed: &Bed) -> Result<Client> {
 }
 
 #[tokio::test]
-async fn pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_nothing() -> Result<()> {
+async fn ci_pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_nothing() -> Result<()> {
     let bed = Bed::start(Config::control_plane("sizes").with_controllers()).await?;
     let client = prepared(&bed).await?;
     let on = ["--rightsizing", "--feature-gates", "NativeSidecar=true"];
@@ -240,8 +240,10 @@ async fn pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_
     Ok(())
 }
 
+/// In ci: `ci_pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_nothing`; the feature gate off
+/// is a test of `crates/rightsize`.
 #[tokio::test]
-async fn without_the_gate_native_sidecars_are_as_they_were() -> Result<()> {
+async fn nightly_without_the_gate_native_sidecars_are_as_they_were() -> Result<()> {
     let bed = Bed::start(Config::control_plane("gateless").with_controllers()).await?;
     let client = prepared(&bed).await?;
     let manager = Manager::ready(bed.cluster(), &["webhook"], &["--rightsizing"]).await?;

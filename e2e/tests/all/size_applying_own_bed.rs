@@ -73,8 +73,9 @@ async fn moved(client: &Client, name: &str, replicas: usize, cpu: &str) -> Resul
     Ok(after)
 }
 
+/// In ci: `size_node_own_bed`; every reason is a test of `crates/rightsize`.
 #[tokio::test]
-async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
+async fn nightly_pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-wait").with_node()).await?;
     let client = install(&bed).await?;
     let flags = ["--rightsizing", "--feature-gates=NativeSidecar=true"];
@@ -145,8 +146,9 @@ async fn pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Tests of the startup boost in `crates/rightsize`.
 #[tokio::test]
-async fn a_start_gets_more_cpu_until_the_pod_is_ready_for_a_while() -> Result<()> {
+async fn nightly_a_start_gets_more_cpu_until_the_pod_is_ready_for_a_while() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-boost").with_node()).await?;
     let client = install(&bed).await?;
     let gates = "NativeSidecar=true,CPUStartupBoost=true";

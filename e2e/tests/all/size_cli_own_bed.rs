@@ -88,7 +88,7 @@ async fn pod_of(client: &Client, workload: &str) -> Result<Pod> {
 }
 
 #[tokio::test]
-async fn sidecars_are_counted_numbers_explained_and_sizes_taken_back() -> Result<()> {
+async fn ci_sidecars_are_counted_numbers_explained_and_sizes_taken_back() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-cli").with_node().with_metrics()).await?;
     let (cluster, client) = (bed.cluster(), bed.client().await?);
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("size-cli");

@@ -20,7 +20,7 @@ fn resized(list: &str, name: &str, resources: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_stolen_token_of_the_rightsizer_sizes_and_marks_pods_and_does_nothing_else() -> Result<()> {
+async fn ci_a_stolen_token_of_the_rightsizer_sizes_and_marks_pods_and_does_nothing_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-fence")).await?;
     let client = install(&bed).await?;
     let asks = json!({"requests": {"cpu": "10m", "memory": "16Mi"}});

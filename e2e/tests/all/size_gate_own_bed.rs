@@ -30,8 +30,9 @@ async fn token(bed: &Bed) -> Result<String> {
     Ok(format!("--kubelet-token-file={}", path.display()))
 }
 
+/// In ci: Tests of the feature gate in `crates/rightsize` (`ours_04`).
 #[tokio::test]
-async fn ours_04_the_gate_off_leaves_what_was_applied_and_on_again_goes_on() -> Result<()> {
+async fn nightly_ours_04_the_gate_off_leaves_what_was_applied_and_on_again_goes_on() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-gate").with_node()).await?;
     // There is no metrics-server.
     let client = install_with(&bed, &["rightsizing.metricsSource=kubelet"]).await?;

@@ -33,7 +33,7 @@ fn side_has_grown(pod: &Pod) -> bool {
 }
 
 #[tokio::test]
-async fn a_native_sidecar_is_recommended_for_and_resized_in_place() -> Result<()> {
+async fn ci_a_native_sidecar_is_recommended_for_and_resized_in_place() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-node").with_node().with_metrics()).await?;
     let client = install(&bed).await?;
     for object in [deployment("default", "web", 2), autoscaler("default", "web", "InPlaceOrRecreate")] {
@@ -96,8 +96,9 @@ async fn a_native_sidecar_is_recommended_for_and_resized_in_place() -> Result<()
     Ok(())
 }
 
+/// In ci: Tests of evictions in `crates/rightsize`; `size_fence_own_bed` for the write.
 #[tokio::test]
-async fn in_mode_recreate_pods_are_evicted_where_a_new_one_is_sized_and_nowhere_else() -> Result<()> {
+async fn nightly_in_mode_recreate_pods_are_evicted_where_a_new_one_is_sized_and_nowhere_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-evict").with_node().with_metrics()).await?;
     let client = install(&bed).await?;
     let system = ("kube-system", "web");
@@ -138,8 +139,9 @@ async fn in_mode_recreate_pods_are_evicted_where_a_new_one_is_sized_and_nowhere_
     Ok(())
 }
 
+/// In ci: Tests of checkpoints in `crates/rightsize` (`ours_12`).
 #[tokio::test]
-async fn ours_10_what_was_learned_outlives_a_kill_and_an_outage_of_metrics() -> Result<()> {
+async fn nightly_ours_10_what_was_learned_outlives_a_kill_and_an_outage_of_metrics() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-kill").with_node().with_metrics()).await?;
     let client = install(&bed).await?;
     for object in [deployment("default", "web", 1), autoscaler("default", "web", "Off")] {

@@ -8,8 +8,9 @@ use pillion_quantity::Resource;
 use pillion_testbed::{Bed, Config, apply};
 use serde_json::json;
 
+/// In ci: Tests of memory peaks in `crates/rightsize` (`ours_02`).
 #[tokio::test]
-async fn ours_02_a_sidecar_that_runs_out_of_memory_is_given_more_in_place() -> Result<()> {
+async fn nightly_ours_02_a_sidecar_that_runs_out_of_memory_is_given_more_in_place() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-oom").with_node().with_metrics()).await?;
     let client = install(&bed).await?;
     let mut web = deployment("default", "web", 1);

@@ -35,8 +35,9 @@ async fn is_recommended_for(client: &Client, name: &str) -> Result<()> {
     status_until(client, (SPACE, name), "a recommendation", |status| (names(status) == ["app"]).then_some(())).await
 }
 
+/// In ci: Tests of targets in `crates/rightsize`.
 #[tokio::test]
-async fn jobs_and_cron_jobs_are_recommended_for_and_the_next_pod_is_sized() -> Result<()> {
+async fn nightly_jobs_and_cron_jobs_are_recommended_for_and_the_next_pod_is_sized() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-jobs").with_controllers()).await?;
     let client = install(&bed).await?;
     let _webhook = Manager::ready(bed.cluster(), &["webhook"], &["--rightsizing"]).await?;
@@ -82,8 +83,9 @@ fn games() -> Value {
                 "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}}]}})
 }
 
+/// In ci: Tests of targets in `crates/rightsize`.
 #[tokio::test]
-async fn pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result<()> {
+async fn nightly_pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-scale").with_fleet(Fleet::of(1))).await?;
     let client = install(&bed).await?;
     apply(&client, "e2e", &games()).await?;
@@ -128,8 +130,9 @@ async fn pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Tests of checkpoints in `crates/rightsize`.
 #[tokio::test]
-async fn what_was_learned_for_an_autoscaler_that_is_gone_is_removed_and_nothing_else() -> Result<()> {
+async fn nightly_what_was_learned_for_an_autoscaler_that_is_gone_is_removed_and_nothing_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-orphans").with_controllers()).await?;
     let client = install(&bed).await?;
     for name in ["kept", "gone"] {

@@ -19,7 +19,7 @@ fn annotate(review: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_of_the_test_sees_a_pod_made_by_a_replicaset() -> Result<()> {
+async fn ci_a_webhook_of_the_test_sees_a_pod_made_by_a_replicaset() -> Result<()> {
     let scene = Scene::open("webhook").await?;
     let mut webhook = Webhook::serve(scene.cluster.host(), annotate).await?;
     let registration = json!({
@@ -52,7 +52,7 @@ async fn a_webhook_of_the_test_sees_a_pod_made_by_a_replicaset() -> Result<()> {
 
     assert_eq!(pod.metadata.annotations.context("annotations")?["e2e"], "seen");
     fixture::compare("admission-review-pod-of-replicaset.json", &without_chance(&review)?)?;
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn without_chance(review: &Value) -> Result<Value> {
 }
 
 #[tokio::test]
-async fn a_token_bound_to_one_pod_may_patch_the_status_of_that_pod_only() -> Result<()> {
+async fn ci_a_token_bound_to_one_pod_may_patch_the_status_of_that_pod_only() -> Result<()> {
     let scene = Scene::open("token").await?;
     let account = format!("system:serviceaccount:{}:agent", scene.namespace);
     scene.apply(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "agent"}})).await?;
@@ -134,7 +134,7 @@ async fn a_token_bound_to_one_pod_may_patch_the_status_of_that_pod_only() -> Res
         .await?;
     let conditions = patched.status.and_then(|status| status.conditions).context("conditions")?;
     assert!(conditions.iter().any(|condition| condition.type_ == "pillion.dev/Seen" && condition.status == "True"));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 

@@ -15,8 +15,9 @@ use serde_json::json;
 const PODS: i32 = 1000;
 const PATCHED: usize = 100;
 
+/// In ci: `rollout_scenarios_own_bed` patches images on simulated nodes, with few pods.
 #[tokio::test]
-async fn a_thousand_pods_run_and_a_patched_image_takes_a_container_down_and_up() -> Result<()> {
+async fn nightly_a_thousand_pods_run_and_a_patched_image_takes_a_container_down_and_up() -> Result<()> {
     let scene = Scene::open("fleet").await?;
     let (nodes, ready) = scene.cluster.nodes().await?;
     assert!(ready.contains(&"real-0".to_owned()), "the real node is in the same cluster: {nodes:?}");
@@ -60,7 +61,7 @@ async fn a_thousand_pods_run_and_a_patched_image_takes_a_container_down_and_up()
     for name in &sides {
         assert_eq!(histories[name], [expected[0], expected[3], expected[4]], "{name}");
     }
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use pillion_testbed::{Look, until};
 use serde_json::Value;
 
 #[tokio::test]
-async fn usage_of_a_native_sidecar_is_served() -> Result<()> {
+async fn ci_usage_of_a_native_sidecar_is_served() -> Result<()> {
     let scene = Scene::open("metrics").await?;
     let side = pods::sidecar("side", &["--hold=48Mi", "--burn=100"]);
     scene.ready_pod(pods::pod("used", &[side], &[pods::container("app", &[])])).await?;
@@ -35,7 +35,7 @@ async fn usage_of_a_native_sidecar_is_served() -> Result<()> {
     assert!((48 * 1024..64 * 1024).contains(&kibibytes), "48Mi are held, {side} is told");
     let nanocores = number(&side["usage"]["cpu"], "n");
     assert!((50_000_000..200_000_000).contains(&nanocores), "100m are burnt, {side} is told");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 

@@ -35,7 +35,7 @@ fn started_at(pod: &Pod, container: &str) -> Option<Timestamp> {
 }
 
 #[tokio::test]
-async fn a_native_sidecar_is_started_before_the_app_is() -> Result<()> {
+async fn ci_a_native_sidecar_is_started_before_the_app_is() -> Result<()> {
     let scene = Scene::open("order").await?;
     let mut side = pods::sidecar("side", &["--port=8080", "--ready-after=2s"]);
     side["startupProbe"] = json!({"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1});
@@ -51,12 +51,12 @@ async fn a_native_sidecar_is_started_before_the_app_is() -> Result<()> {
     let (side, app) = (started_at(&late, "side").context("side")?, started_at(&late, "app").context("app")?);
     // Times have whole seconds; the sidecar answers its probe two seconds after its start.
     assert!(app.duration_since(side).as_secs() >= 1, "app {app} did not wait for side {side}");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn an_image_patch_restarts_only_the_sidecar() -> Result<()> {
+async fn ci_an_image_patch_restarts_only_the_sidecar() -> Result<()> {
     let scene = Scene::open("swap").await?;
     let containers = [pods::container("app", &["--port=8081"])];
     let before = scene.ready_pod(pods::pod("swapped", &[pods::sidecar("side", &["--port=8080"])], &containers)).await?;
@@ -78,12 +78,12 @@ async fn an_image_patch_restarts_only_the_sidecar() -> Result<()> {
     assert_ne!(container_id(&after, "side"), container_id(&before, "side"));
     assert_eq!(scene.state("swapped", "side", 8080)?["version"], "v2");
     assert_eq!(scene.state("swapped", "app", 8081)?["version"], "v1");
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_resize_changes_the_sidecars_cgroup_without_a_restart() -> Result<()> {
+async fn ci_a_resize_changes_the_sidecars_cgroup_without_a_restart() -> Result<()> {
     let scene = Scene::open("resize").await?;
     let mut side = pods::sidecar("side", &["--port=8080"]);
     side["resources"] =
@@ -106,12 +106,12 @@ async fn a_resize_changes_the_sidecars_cgroup_without_a_restart() -> Result<()> 
     assert_eq!(scene.state("resized", "side", 8080)?["cgroup"], cgroup(96 << 20, 200));
     assert_eq!((restarts(&after, "side"), restarts(&after, "app")), (Some(0), Some(0)));
     assert_eq!(container_id(&after, "side"), container_id(&before, "side"));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_job_completes_with_a_native_sidecar_and_not_with_a_plain_second_container() -> Result<()> {
+async fn ci_a_job_completes_with_a_native_sidecar_and_not_with_a_plain_second_container() -> Result<()> {
     let scene = Scene::open("jobs").await?;
     let job = |name: &str, sidecars: &[Value], containers: &[Value]| {
         let mut template = pods::pod(name, sidecars, containers);
@@ -144,24 +144,24 @@ async fn a_job_completes_with_a_native_sidecar_and_not_with_a_plain_second_conta
     assert_eq!(pod.status.context("status")?.phase.as_deref(), Some("Running"));
     let status = scene.api::<Job>().get("plain").await?.status.context("status")?;
     assert_eq!((status.active, status.ready, status.succeeded), (Some(1), Some(0), None));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn logs_and_exec_work_through_the_api_server() -> Result<()> {
+async fn ci_logs_and_exec_work_through_the_api_server() -> Result<()> {
     let scene = Scene::open("logs").await?;
     scene.ready_pod(pods::pod("talker", &[pods::sidecar("side", &[])], &[pods::container("app", &[])])).await?;
     let logs = scene.kubectl(&["logs", "talker", "--container=side"])?;
     assert_eq!(ended(&logs), (Some(0), "started name=side version=v1\n".to_owned()));
     let exec = scene.kubectl(&["exec", "talker", "--container=app", "--", "/testapp", "echo-exit", "7", "seven"])?;
     assert_eq!(ended(&exec), (Some(7), "seven\n".to_owned()));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn with_shared_processes_a_sidecar_can_signal_its_neighbour() -> Result<()> {
+async fn ci_with_shared_processes_a_sidecar_can_signal_its_neighbour() -> Result<()> {
     let scene = Scene::open("signal").await?;
     let app = pods::container("app", &["--port=8081", "--write=/tmp/watched=first", "--watch-file=/tmp/watched"]);
     let mut pod = pods::pod("shared", &[pods::sidecar("side", &[])], &[app]);
@@ -179,12 +179,12 @@ async fn with_shared_processes_a_sidecar_can_signal_its_neighbour() -> Result<()
         })
         .await?;
     assert_eq!(scene.state("shared", "app", 8081)?["signals"], json!(["HUP"]));
-    scene.close();
+    scene.close().await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_pod_reaches_the_api_server_and_the_hosts_side() -> Result<()> {
+async fn ci_a_pod_reaches_the_api_server_and_the_hosts_side() -> Result<()> {
     let scene = Scene::open("network").await?;
     scene.ready_pod(pods::pod("caller", &[], &[pods::container("app", &[])])).await?;
     let probe = |url: &str| scene.kubectl(&["exec", "caller", "--", "/testapp", "probe", url]);
@@ -209,6 +209,6 @@ async fn a_pod_reaches_the_api_server_and_the_hosts_side() -> Result<()> {
     });
     assert_eq!(ended(&probe(&format!("http://{address}/"))?), (Some(0), "hello".to_owned()));
     server.join().expect("the server thread does not panic")?;
-    scene.close();
+    scene.close().await?;
     Ok(())
 }

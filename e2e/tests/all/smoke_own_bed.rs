@@ -47,8 +47,9 @@ async fn has_ended(process: rustix::process::Pid) -> Result<(), Error> {
     .await
 }
 
+/// In ci: `ci_a_killed_starter_leaves_nothing` compares everything on the machine before and after one bed.
 #[tokio::test]
-async fn twenty_beds_in_a_row_are_quick_and_leave_nothing() -> Result<()> {
+async fn nightly_twenty_beds_in_a_row_are_quick_and_leave_nothing() -> Result<()> {
     let before = traces::now();
     for round in 0..20 {
         let began = Instant::now();
@@ -73,8 +74,9 @@ async fn twenty_beds_in_a_row_are_quick_and_leave_nothing() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Every e2e run starts several beds at a time.
 #[tokio::test]
-async fn two_beds_at_once_know_nothing_of_each_other() -> Result<()> {
+async fn nightly_two_beds_at_once_know_nothing_of_each_other() -> Result<()> {
     let (first, second) =
         tokio::try_join!(Bed::start(Config::control_plane("one")), Bed::start(Config::control_plane("two")))?;
     assert_ne!(first.cluster().host(), second.cluster().host());
@@ -91,7 +93,7 @@ async fn two_beds_at_once_know_nothing_of_each_other() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_killed_starter_leaves_nothing() -> Result<()> {
+async fn ci_a_killed_starter_leaves_nothing() -> Result<()> {
     let before = traces::now();
     let mut starter = Starter::up(&["--node", "--fleet", "2", "--metrics"])?;
     assert!(traces::now().difference(&before).any(|trace| trace.starts_with("cgroup")), "no real node came up");
@@ -101,8 +103,9 @@ async fn a_killed_starter_leaves_nothing() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_a_killed_starter_leaves_nothing`.
 #[tokio::test]
-async fn what_a_killed_keeper_left_is_swept_by_the_next_bed() -> Result<()> {
+async fn nightly_what_a_killed_keeper_left_is_swept_by_the_next_bed() -> Result<()> {
     let before = traces::now();
     // In two slots: the next bed takes one of them, and sweeps the other too.
     let starters = [Starter::up(&[])?, Starter::up(&["--node"])?];
@@ -121,7 +124,7 @@ async fn what_a_killed_keeper_left_is_swept_by_the_next_bed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_killed_api_server_comes_back_with_what_it_had() -> Result<()> {
+async fn ci_a_killed_api_server_comes_back_with_what_it_had() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("killed").durable()).await?;
     let namespaces = Api::<Namespace>::all(bed.client().await?);
     let kept = namespace("kept");
@@ -135,8 +138,9 @@ async fn a_killed_api_server_comes_back_with_what_it_had() -> Result<()> {
     Ok(())
 }
 
+/// In ci: `ci_a_killed_api_server_comes_back_with_what_it_had` signals a part of a bed.
 #[tokio::test]
-async fn a_frozen_etcd_stalls_the_api_server_until_it_thaws() -> Result<()> {
+async fn nightly_a_frozen_etcd_stalls_the_api_server_until_it_thaws() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("frozen")).await?;
     let namespaces = Api::<Namespace>::all(bed.client().await?);
     bed.signal("etcd", Signal::Freeze).await?;
@@ -148,8 +152,9 @@ async fn a_frozen_etcd_stalls_the_api_server_until_it_thaws() -> Result<()> {
     Ok(())
 }
 
+/// In ci: Used by `runtime_watch_own_bed`.
 #[tokio::test]
-async fn a_second_api_server_serves_the_same_objects() -> Result<()> {
+async fn nightly_a_second_api_server_serves_the_same_objects() -> Result<()> {
     let bed = Bed::start(Config::control_plane("pair").with_second_api_server()).await?;
     let shared = namespace("shared");
     let created = Api::<Namespace>::all(bed.client().await?).create(&PostParams::default(), &shared).await?;
@@ -160,7 +165,7 @@ async fn a_second_api_server_serves_the_same_objects() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_part_that_ends_by_itself_is_told_with_its_log() -> Result<()> {
+async fn ci_a_part_that_ends_by_itself_is_told_with_its_log() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("told")).await?;
     bed.signal("kube-apiserver", Signal::Kill).await?;
     let certificate = bed.cluster().kubeconfig().with_file_name("pki").join("kube-apiserver.crt");
@@ -173,7 +178,7 @@ async fn a_part_that_ends_by_itself_is_told_with_its_log() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_person_gets_a_bed_with_one_command_and_rid_of_it_with_another() -> Result<()> {
+async fn ci_a_person_gets_a_bed_with_one_command_and_rid_of_it_with_another() -> Result<()> {
     let before = traces::now();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("person");
     let bed = |arguments: &[&str]| -> Result<(bool, String)> {

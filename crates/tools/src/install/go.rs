@@ -21,6 +21,8 @@ pub(super) fn build(cache: &Cache, tool: &Tool, version: &str, partial: &Path) -
         command
             .current_dir(&folder)
             .env("CGO_ENABLED", "0")
+            // The compiler is a Go program that ends soon: it may use memory instead of time for its garbage.
+            .env("GOGC", "400")
             .args(["build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath", "-ldflags", &linker_flags, "-o"])
             .arg(partial.join("bin").join(program))
             .arg(package);

@@ -1,0 +1,198 @@
+//! The gate in two tiers: runs their steps, records the time of each, and says what ran, what was skipped and what was slow.
+//!
+//! [`Tier`] is the only place that says what a tier consists of. A step is a recipe of the `justfile`, so that everybody can
+//! run it alone.
+
+pub mod e2e_tests;
+pub mod nightly;
+pub mod quick;
+pub mod steps;
+pub mod touched;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+
+use crate::source_tree::SourceTree;
+use crate::times::{Entry, Kind, Records, Run, table};
+use crate::workspace::Workspace;
+
+use e2e_tests::E2eTest;
+use steps::Step;
+
+/// The tiers of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tier {
+    /// Before every commit to main: everything without a cluster, and e2e tests that cover every role, every object of the
+    /// chart and every promise of the README.
+    Ci,
+    /// Every night, and by hand for what a change touches: every e2e test, large runs, fuzzing, a share of the mutants.
+    Nightly,
+}
+
+/// Clock ticks per second in `/proc`.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Entries that a run ends with.
+const SLOWEST: usize = 10;
+
+impl Tier {
+    /// The name in test names and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ci => "ci",
+            Self::Nightly => "nightly",
+        }
+    }
+}
+
+/// Runs the steps of the tier `ci` one after the other, and stops at the first that fails. `say` gets lines for people.
+pub fn run_ci(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> anyhow::Result<bool> {
+    // The seed with which laws are repeated everywhere; the tier nightly draws others.
+    let seed = seed("PILLION_SEED", || "1".to_owned());
+    let records = Records::of(workspace);
+    records.clear()?;
+    introduce(Tier::Ci, &seed, say);
+    for line in skipped(&SourceTree::of_git(&workspace.root)?) {
+        say(&format!("gate: skipped: {line}"));
+    }
+    let mut times = Vec::new();
+    let mut failed = None;
+    let mut flaky = BTreeSet::new();
+    for step in steps::ci() {
+        let outcome = run_step(workspace, &records, &step, &seed, say)?;
+        times.push(outcome.time);
+        flaky.extend(outcome.flaky);
+        if !outcome.is_passed {
+            failed = Some(step);
+            break;
+        }
+    }
+    finish(workspace, &records, "just ci", times, say)?;
+    for test in flaky {
+        say(&format!("gate: FLAKY: {test} failed, and passed when it was tried again"));
+    }
+    if let Some(step) = &failed {
+        say(&format!("gate: step {} failed; run it alone with `{}`", step.name, step.command()));
+    }
+    Ok(failed.is_none())
+}
+
+/// The result of one step.
+struct Outcome {
+    is_passed: bool,
+    time: Entry,
+    /// Tests that failed and passed when they were tried again.
+    flaky: BTreeSet<String>,
+    /// Every failure of the step is one of them.
+    is_flaky_alone: bool,
+}
+
+fn introduce(tier: Tier, seed: &str, say: &mut dyn FnMut(&str)) {
+    say(&format!("gate: tier {}, PILLION_SEED={seed}", tier.name()));
+}
+
+/// The seed that somebody asked for, or another.
+fn seed(variable: &str, other: impl FnOnce() -> String) -> String {
+    std::env::var(variable).ok().filter(|text| !text.is_empty()).unwrap_or_else(other)
+}
+
+/// A seed that differs from run to run.
+fn seed_from_clock() -> String {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string()
+}
+
+/// Everything that the tier `ci` leaves to others, and why.
+fn skipped(tree: &SourceTree) -> Vec<String> {
+    let tests = e2e_tests::list(tree);
+    let nightly: Vec<&E2eTest> = tests.iter().filter(|test| test.tier == Some(Tier::Nightly)).collect();
+    vec![
+        format!("{} of {} e2e tests are in the tier nightly (CONTRIBUTING.md lists them)", nightly.len(), tests.len()),
+        "10,000-pod runs, fuzzing and mutants take hours: `just nightly`".to_owned(),
+        "advisories of dependencies need their database: `just advisories`".to_owned(),
+    ]
+}
+
+fn run_step(
+    workspace: &Workspace,
+    records: &Records,
+    step: &Step,
+    seed: &str,
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<Outcome> {
+    say(&format!("gate: step {}", step.name));
+    let (began, cpu) = (Instant::now(), children_cpu_seconds()?);
+    let status = Command::new("just")
+        .args(&step.arguments)
+        .current_dir(&workspace.root)
+        .env("PILLION_SEED", seed)
+        .envs(records.environment())
+        .envs(step.environment.iter().copied())
+        .status()
+        .context("cannot run just: CONTRIBUTING.md says how to install it")?;
+    let wall = began.elapsed().as_secs_f64();
+    let time = Entry { kind: Kind::Step, name: step.name.clone(), wall, cpu: Some(children_cpu_seconds()? - cpu) };
+    say(&format!("gate: step {} {} after {wall:.0} s", step.name, if status.success() { "passed" } else { "FAILED" }));
+    let cases = records.collect(&step.name)?;
+    let flaky: BTreeSet<String> = cases.iter().filter(|case| case.is_flaky).map(|case| case.name.clone()).collect();
+    let is_flaky_alone = !flaky.is_empty() && !cases.iter().any(|case| case.is_failed);
+    Ok(Outcome { is_passed: status.success(), time, flaky, is_flaky_alone })
+}
+
+/// Stores the times of a run and prints the slowest entries and the flaky tests.
+fn finish(
+    workspace: &Workspace,
+    records: &Records,
+    command: &str,
+    mut entries: Vec<Entry>,
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
+    entries.extend(records.entries()?);
+    let run = Run { commit: commit(workspace)?, command: command.to_owned(), entries };
+    records.store(&run)?;
+    say("gate: steps");
+    for entry in run.entries.iter().filter(|entry| entry.kind == Kind::Step) {
+        say(&format!("{:8.0} s ({:.0} of CPU)  {}", entry.wall, entry.cpu.unwrap_or_default(), entry.name));
+    }
+    say(&format!("gate: the {SLOWEST} slowest entries; `just ci-times NAME` writes all of them"));
+    say(table::slowest(&run, SLOWEST).trim_end());
+    Ok(())
+}
+
+/// Writes the times of the last run to `docs/figures/ci-times-NAME.md` and `.json`.
+pub fn write_times(workspace: &Workspace, name: &str) -> anyhow::Result<String> {
+    let run = Records::of(workspace).load()?;
+    let stem = format!("docs/figures/ci-times-{name}");
+    let title = format!("Times of the gate: {name}");
+    fs::write(workspace.root.join(format!("{stem}.md")), table::page(&title, &run))
+        .with_context(|| format!("cannot write {stem}.md"))?;
+    let mut json = serde_json::to_string(&run)?.replace("{\"kind\"", "\n{\"kind\"");
+    json.push('\n');
+    fs::write(workspace.root.join(format!("{stem}.json")), json)
+        .with_context(|| format!("cannot write {stem}.json"))?;
+    Ok(stem)
+}
+
+/// The commit, with `+` if files differ from it.
+fn commit(workspace: &Workspace) -> anyhow::Result<String> {
+    let git = |arguments: &[&str]| -> anyhow::Result<String> {
+        let output =
+            Command::new("git").args(arguments).current_dir(&workspace.root).output().context("cannot run git")?;
+        ensure!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short", "HEAD"])?;
+    let is_changed = !git(&["status", "--porcelain"])?.is_empty();
+    Ok(if is_changed { format!("{commit}+") } else { commit })
+}
+
+/// CPU time of the children of this process that have ended, with theirs.
+fn children_cpu_seconds() -> anyhow::Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok());
+    Ok(ticks.sum::<f64>() / TICKS_PER_SECOND)
+}
