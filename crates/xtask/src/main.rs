@@ -96,11 +96,17 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Chore::Footprint => {
-            let arms = footprint::measure(&workspace)?;
+            // Both wait for most of a minute, and count only their own processes.
+            let (running, arms) = std::thread::scope(|scope| {
+                let running = scope.spawn(|| footprint::measure_running(&workspace));
+                let arms = footprint::measure(&workspace);
+                (running.join(), arms)
+            });
+            let running = running.map_err(|_| anyhow::anyhow!("the measurement of a running agent panicked"))??;
+            let arms = arms?;
             for arm in &arms {
                 eprintln!("footprint: {arm}");
             }
-            let running = footprint::measure_running(&workspace)?;
             eprintln!("footprint: {running}");
             let updating = footprint::measure_updating(&workspace)?;
             eprintln!("footprint: {updating}");

@@ -61,6 +61,9 @@ pub struct Run {
     pub entries: Vec<Entry>,
 }
 
+/// Seconds below which a unit of cargo counts as up to date.
+const LEAST_COMPILE: f64 = 0.05;
+
 /// The directory of reports.
 #[derive(Clone, Debug)]
 pub struct Records {
@@ -167,6 +170,8 @@ impl Records {
                 *units.entry(name).or_insert(0.0) += seconds;
             }
         }
+        // Units that were up to date are in the reports too.
+        units.retain(|_, wall| *wall >= LEAST_COMPILE);
         entries.extend(units.into_iter().map(|(name, wall)| Entry { kind: Kind::Compile, name, wall, cpu: None }));
         let beds = self.beds()?;
         for report in files(&self.junit())? {
