@@ -140,8 +140,10 @@ fn agent_page(current: Option<&str>) -> anyhow::Result<String> {
 /// The page with a fresh table of e2e tests in it.
 fn contributing(workspace: &Workspace, current: Option<&str>) -> anyhow::Result<String> {
     let begun = format!("# Contributing\n\n{}", region::empty(E2E_TESTS));
-    // Only the sources of the tests: a directory without git, as tests have, has none.
-    let tests = SourceTree::of_git(&workspace.root).map(|tree| e2e_tests::list(&tree)).unwrap_or_default();
+    // A directory that is no checkout, as tests of this module have, has none.
+    let has_tests = workspace.root.join(e2e_tests::DIRECTORY).exists();
+    let tree = if has_tests { SourceTree::of_git(&workspace.root)? } else { SourceTree::default() };
+    let tests = e2e_tests::list(&tree);
     region::replace(current.unwrap_or(&begun), E2E_TESTS, &e2e_tests::table(&tests))
 }
 

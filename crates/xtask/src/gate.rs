@@ -14,14 +14,13 @@ use std::fs;
 use std::process::Command;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::source_tree::SourceTree;
 use crate::times::{Entry, Kind, Records, Run, table};
 use crate::workspace::Workspace;
 
-use e2e_tests::E2eTest;
 use steps::Step;
 
 /// The tiers of the gate.
@@ -52,7 +51,7 @@ impl Tier {
 /// Runs the steps of the tier `ci` one after the other, and stops at the first that fails. `say` gets lines for people.
 pub fn run_ci(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> anyhow::Result<bool> {
     // The seed with which laws are repeated everywhere; the tier nightly draws others.
-    let seed = seed("PILLION_SEED", || "1".to_owned());
+    let seed = variable_or("PILLION_SEED", || "1".to_owned());
     let records = Records::of(workspace);
     records.clear()?;
     introduce(Tier::Ci, &seed, say);
@@ -95,8 +94,8 @@ fn introduce(tier: Tier, seed: &str, say: &mut dyn FnMut(&str)) {
     say(&format!("gate: tier {}, PILLION_SEED={seed}", tier.name()));
 }
 
-/// The seed that somebody asked for, or another.
-fn seed(variable: &str, other: impl FnOnce() -> String) -> String {
+/// The value of a variable of the environment, or another if it is not set.
+fn variable_or(variable: &str, other: impl FnOnce() -> String) -> String {
     std::env::var(variable).ok().filter(|text| !text.is_empty()).unwrap_or_else(other)
 }
 
@@ -108,9 +107,9 @@ fn seed_from_clock() -> String {
 /// Everything that the tier `ci` leaves to others, and why.
 fn skipped(tree: &SourceTree) -> Vec<String> {
     let tests = e2e_tests::list(tree);
-    let nightly: Vec<&E2eTest> = tests.iter().filter(|test| test.tier == Some(Tier::Nightly)).collect();
+    let nightly = tests.iter().filter(|test| test.tier == Some(Tier::Nightly)).count();
     vec![
-        format!("{} of {} e2e tests are in the tier nightly (CONTRIBUTING.md lists them)", nightly.len(), tests.len()),
+        format!("{nightly} of {} e2e tests are in the tier nightly (CONTRIBUTING.md lists them)", tests.len()),
         "10,000-pod runs, fuzzing and mutants take hours: `just nightly`".to_owned(),
         "advisories of dependencies need their database: `just advisories`".to_owned(),
     ]
@@ -142,7 +141,7 @@ fn run_step(
     Ok(Outcome { is_passed: status.success(), time, flaky, is_flaky_alone })
 }
 
-/// Stores the times of a run and prints the slowest entries and the flaky tests.
+/// Stores the times of a run, and prints the steps and the slowest entries.
 fn finish(
     workspace: &Workspace,
     records: &Records,
@@ -178,15 +177,9 @@ pub fn write_times(workspace: &Workspace, name: &str) -> anyhow::Result<String> 
 
 /// The commit, with `+` if files differ from it.
 fn commit(workspace: &Workspace) -> anyhow::Result<String> {
-    let git = |arguments: &[&str]| -> anyhow::Result<String> {
-        let output =
-            Command::new("git").args(arguments).current_dir(&workspace.root).output().context("cannot run git")?;
-        ensure!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    let is_changed = !git(&["status", "--porcelain"])?.is_empty();
-    Ok(if is_changed { format!("{commit}+") } else { commit })
+    let commit = workspace.git(&["rev-parse", "--short", "HEAD"])?;
+    let is_changed = !workspace.git(&["status", "--porcelain"])?.is_empty();
+    Ok(format!("{}{}", commit.trim(), if is_changed { "+" } else { "" }))
 }
 
 /// CPU time of the children of this process that have ended, with theirs.

@@ -75,6 +75,13 @@ impl Workspace {
         serde_json::from_slice(json).context("cargo metadata printed something unexpected")
     }
 
+    /// The output of a git command in the root.
+    pub fn git(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let output = Command::new("git").args(arguments).current_dir(&self.root).output().context("cannot run git")?;
+        ensure!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+        String::from_utf8(output.stdout).context("git prints what is not UTF-8")
+    }
+
     /// The folder of a member, relative to the root.
     pub fn folder_of<'a>(&self, package: &'a Package) -> &'a Path {
         let folder = package.manifest_path.parent().unwrap_or(&package.manifest_path);

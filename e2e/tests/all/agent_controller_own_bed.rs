@@ -218,7 +218,7 @@ fn counts(status: &HotUpdateStatus) -> [i32; 4] {
     [status.pods, status.done, status.failed, status.waiting].map(Option::unwrap_or_default)
 }
 
-/// In ci: `agent_update_own_bed` updates the pods of a workload on a real node, a quarter at a time.
+/// In ci: `agent_update_own_bed` updates the pods of a workload on a real node.
 #[tokio::test]
 async fn nightly_what_is_asked_for_a_workload_reaches_its_pods_a_few_at_a_time() -> Result<()> {
     let bed = Bed::start(Config::control_plane("agent-update").with_fleet(Fleet::of(2))).await?;

@@ -55,7 +55,7 @@ async fn ci_one_at_a_time_every_pod_keeps_the_proportion() -> Result<()> {
     Ok(())
 }
 
-/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; concurrent claims are a law of `crates/rollout`.
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`, and the tests of the ledger in `crates/rollout`.
 #[tokio::test]
 async fn nightly_sixteen_at_a_time_share_writes_and_keep_the_proportion() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-many")).await?;
@@ -116,8 +116,8 @@ fn pods_to_refuse(name: &str) -> Value {
     pod
 }
 
-/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reservations that expire are tests of the ledger in
-/// `crates/rollout`.
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`, and
+/// `seen_pods_are_counted_once_and_expired_ones_not_at_all` of the ledger in `crates/rollout`.
 #[tokio::test]
 async fn nightly_pods_that_are_refused_after_us_leave_an_excess_that_closes() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-refused")).await?;
@@ -167,8 +167,8 @@ fn add_container(review: &Value) -> Value {
     response
 }
 
-/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reviews that come twice are tests of the webhook in
-/// `crates/manager`.
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`, and
+/// `a_pod_that_is_seen_again_keeps_its_revision_and_reserves_nothing` in `crates/manager`.
 #[tokio::test]
 async fn nightly_dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-twice")).await?;
@@ -205,8 +205,8 @@ async fn nightly_dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> 
     Ok(())
 }
 
-/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`; reservations that expire are tests of the ledger in
-/// `crates/rollout`.
+/// In ci: `ci_one_at_a_time_every_pod_keeps_the_proportion`, and
+/// `seen_pods_are_counted_once_and_expired_ones_not_at_all` of the ledger in `crates/rollout`.
 #[tokio::test]
 async fn nightly_a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result<()> {
     let bed = Bed::start(Config::control_plane("canary-killed")).await?;

@@ -32,7 +32,7 @@ fn converted(flags: &[&str], manifest: &str) -> Result<String> {
     programs::pillion(&[&["convert"], flags, &["-"]].concat(), manifest)
 }
 
-/// In ci: `finish_jobs_own_bed` runs both modes; `crates/cli/tests` hold the conversion byte for byte.
+/// In ci: `finish_jobs_own_bed` runs both modes; the conversion itself is tested in `crates/cli`.
 #[tokio::test]
 async fn nightly_the_example_of_the_proposal_runs_and_succeeds() -> Result<()> {
     let bed = Bed::start(Config::control_plane("convert").with_node()).await?;

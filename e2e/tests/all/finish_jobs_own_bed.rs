@@ -104,7 +104,8 @@ async fn ci_jobs_complete_with_wrapped_sidecars_of_a_set() -> Result<()> {
 
 /// `OpenKruise`'s scenarios 36 to 39 with its own marks, and what hangs there (its issue 1366): with `OnFailure` a sidecar
 /// that ends with another code than 0 is started again, and nobody ends it a second time.
-/// In ci: `ci_jobs_complete_with_wrapped_sidecars_of_a_set`; exit codes are tests of the wrapper in `crates/agent`.
+/// In ci: `ci_jobs_complete_with_wrapped_sidecars_of_a_set`; codes of containers are tests of `crates/agent`
+/// (`endings`).
 #[tokio::test]
 async fn nightly_openkruise_1366_a_job_with_its_marks_completes_whatever_code_the_sidecar_ends_with() -> Result<()> {
     let bed = Bed::start(Config::control_plane("marks").with_node()).await?;

@@ -304,8 +304,8 @@ async fn create_others(client: &Client) -> Result<usize> {
     Ok(count)
 }
 
-/// In ci: `ci_a_set_tells_how_its_pods_stand_and_what_an_edit_does` finds missed pods; guards of evictions are tests
-/// of the sweeper in `crates/manager`.
+/// In ci: `ci_a_set_tells_how_its_pods_stand_and_what_an_edit_does` for the counts; which pods are evicted is
+/// tested in `crates/manager/src/controller/repair`.
 #[tokio::test]
 async fn nightly_missed_pods_are_found_among_many_and_created_again_within_the_guards() -> Result<()> {
     let bed = Bed::start(Config::control_plane("missed").with_fleet(Fleet::of(2))).await?;

@@ -138,8 +138,8 @@ fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() - 1) * percent / 100]
 }
 
-/// In ci: `inject_webhook_own_bed::ci_a_pod_is_injected_or_refused_and_a_set_is_judged`; hostile bodies are tests of
-/// the server in `crates/manager`.
+/// In ci: `inject_webhook_own_bed::ci_a_pod_is_injected_or_refused_and_a_set_is_judged`;
+/// `what_is_no_review_is_named` in `crates/manager`. The latencies beside them are nightly's alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nightly_a_thousand_hostile_requests_do_not_disturb_normal_ones() -> Result<()> {
     let bed = Bed::start(Config::control_plane("hostile")).await?;

@@ -9,7 +9,7 @@ use pillion_e2e::rollouts::{Rollout, images, pod, proxy};
 use pillion_testbed::{Bed, Config, Fleet, Look};
 use serde_json::json;
 
-/// In ci: `inject_fences_own_bed` for the write that takes a pod over; the plan is a test of `crates/rollout`.
+/// In ci: `inject_fences_own_bed` for the write that takes a pod over; `planner/adoption.rs` in `crates/rollout`.
 #[tokio::test]
 async fn nightly_a_pod_of_openkruise_becomes_ours_with_its_first_update_and_by_one_write() -> Result<()> {
     let bed = Bed::start(Config::control_plane("adoption").with_fleet(Fleet::of(2))).await?;

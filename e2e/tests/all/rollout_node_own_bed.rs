@@ -66,8 +66,8 @@ async fn ci_only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_on
 }
 
 // Scenarios 12 and 18.
-/// In ci: `ci_only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_is_ready`; a stalled first pod is
-/// a scenario of the planner.
+/// In ci: `ci_only_the_sidecar_restarts_and_counts_as_unavailable_until_the_new_one_is_ready`;
+/// `with_the_first_pod_tried_alone_it_stops_at_one` in `crates/sim`.
 #[tokio::test]
 async fn nightly_an_image_that_cannot_be_had_stops_at_the_first_pod_and_a_good_one_mends_it() -> Result<()> {
     let bed = Bed::start(Config::control_plane("rollout-image").with_node()).await?;

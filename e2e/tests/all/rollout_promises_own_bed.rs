@@ -101,7 +101,7 @@ async fn nightly_a_large_rollout_keeps_its_budget_and_writes_once_to_every_pod()
 }
 
 /// `OpenKruise`'s issue 2253: a pod that goes while it is updated must not hold the others for ever.
-/// In ci: Scenarios of the planner in `crates/sim`; `rollout_scenarios_own_bed` for the writes.
+/// In ci: `rollout_scenarios_own_bed` for the writes; the law `with_pods_that_come_and_go_too` of `crates/sim`.
 #[tokio::test]
 async fn nightly_openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_holds_nobody() -> Result<()> {
     let bed = Bed::start(Config::control_plane("2253").with_fleet(Fleet::of(3))).await?;
@@ -139,7 +139,7 @@ async fn nightly_openkruise_2253_a_pod_that_goes_in_the_middle_of_its_update_hol
     Ok(())
 }
 
-/// In ci: `runtime_watch_own_bed` restarts the API server under a watch; `crates/sim` replays lost events.
+/// In ci: `runtime_watch_own_bed` restarts the API server under a watch; the laws of `crates/sim` for the plan.
 #[tokio::test]
 async fn nightly_a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("outage").with_fleet(Fleet::of(3))).await?;
@@ -171,7 +171,8 @@ async fn nightly_a_rollout_ends_though_the_api_server_and_etcd_go_down_meanwhile
     Ok(())
 }
 
-/// In ci: `runtime_lease` kills leaders; `crates/sim` stops after every write.
+/// In ci: `runtime_lease` kills leaders; the law `a_manager_that_forgets_what_it_wrote_breaks_a_rule` of
+/// `crates/sim`.
 #[tokio::test]
 async fn nightly_a_leader_killed_after_every_write_leaves_nothing_undone_and_does_nothing_twice() -> Result<()> {
     const PODS: usize = 20;

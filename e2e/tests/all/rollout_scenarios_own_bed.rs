@@ -82,8 +82,8 @@ async fn ci_an_image_change_reaches_running_pods_as_the_strategy_says() -> Resul
 }
 
 // Scenarios 13, 14, 19, and 10 as far as running pods are concerned.
-/// In ci: Scenarios of the planner in `crates/rollout`;
-/// `ci_an_image_change_reaches_running_pods_as_the_strategy_says` for the writes.
+/// In ci: `ci_an_image_change_reaches_running_pods_as_the_strategy_says` for the writes; scenarios of the planner
+/// in `crates/rollout`.
 #[tokio::test]
 async fn nightly_what_cannot_be_changed_in_place_waits_for_a_new_pod() -> Result<()> {
     let (_bed, cluster) = bed().await?;

@@ -74,7 +74,7 @@ async fn ci_a_disruption_budget_of_the_pods_is_kept() -> Result<()> {
     Ok(())
 }
 
-/// In ci: Laws of the order in `crates/rollout`.
+/// In ci: Tests of the order in `crates/rollout` (`planner/order.rs`).
 #[tokio::test]
 async fn nightly_pods_are_updated_in_the_order_the_strategy_asks_for() -> Result<()> {
     let bed = Bed::start(Config::control_plane("order").with_fleet(Fleet::of(3))).await?;
@@ -113,7 +113,7 @@ async fn nightly_pods_are_updated_in_the_order_the_strategy_asks_for() -> Result
     Ok(())
 }
 
-/// In ci: Tests of the health gate in `crates/rollout`.
+/// In ci: Tests of the health gate in `crates/rollout` (`planner/gate.rs`).
 #[tokio::test]
 async fn nightly_crashing_pods_close_the_gate_and_get_back_what_they_had_where_that_is_asked_for() -> Result<()> {
     let bed = Bed::start(Config::control_plane("gate").with_node()).await?;

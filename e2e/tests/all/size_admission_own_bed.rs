@@ -240,8 +240,8 @@ async fn ci_pods_get_their_sizes_when_they_are_created_and_a_second_review_chang
     Ok(())
 }
 
-/// In ci: `ci_pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_nothing`; the feature gate off
-/// is a test of `crates/rightsize`.
+/// In ci: `ci_pods_get_their_sizes_when_they_are_created_and_a_second_review_changes_nothing`;
+/// `size_gate_on_off_on_gives_the_same_numbers` in `crates/rightsize`.
 #[tokio::test]
 async fn nightly_without_the_gate_native_sidecars_are_as_they_were() -> Result<()> {
     let bed = Bed::start(Config::control_plane("gateless").with_controllers()).await?;

@@ -73,7 +73,7 @@ async fn moved(client: &Client, name: &str, replicas: usize, cpu: &str) -> Resul
     Ok(after)
 }
 
-/// In ci: `size_node_own_bed`; every reason is a test of `crates/rightsize`.
+/// In ci: `size_node_own_bed`, and the tests of `crates/rightsize/src/apply`.
 #[tokio::test]
 async fn nightly_pods_that_cannot_move_say_why_and_move_when_they_can() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-wait").with_node()).await?;
@@ -146,7 +146,7 @@ async fn nightly_pods_that_cannot_move_say_why_and_move_when_they_can() -> Resul
     Ok(())
 }
 
-/// In ci: Tests of the startup boost in `crates/rightsize`.
+/// In ci: Tests of `crates/rightsize/src/apply`.
 #[tokio::test]
 async fn nightly_a_start_gets_more_cpu_until_the_pod_is_ready_for_a_while() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-boost").with_node()).await?;

@@ -30,7 +30,7 @@ async fn token(bed: &Bed) -> Result<String> {
     Ok(format!("--kubelet-token-file={}", path.display()))
 }
 
-/// In ci: Tests of the feature gate in `crates/rightsize` (`ours_04`).
+/// In ci: `size_gate_on_off_on_gives_the_same_numbers` in `crates/rightsize`.
 #[tokio::test]
 async fn nightly_ours_04_the_gate_off_leaves_what_was_applied_and_on_again_goes_on() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-gate").with_node()).await?;

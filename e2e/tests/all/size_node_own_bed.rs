@@ -96,7 +96,7 @@ async fn ci_a_native_sidecar_is_recommended_for_and_resized_in_place() -> Result
     Ok(())
 }
 
-/// In ci: Tests of evictions in `crates/rightsize`; `size_fence_own_bed` for the write.
+/// In ci: Tests of `crates/rightsize/src/apply`; `size_fence_own_bed` for the write.
 #[tokio::test]
 async fn nightly_in_mode_recreate_pods_are_evicted_where_a_new_one_is_sized_and_nowhere_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-evict").with_node().with_metrics()).await?;
@@ -139,7 +139,7 @@ async fn nightly_in_mode_recreate_pods_are_evicted_where_a_new_one_is_sized_and_
     Ok(())
 }
 
-/// In ci: Tests of checkpoints in `crates/rightsize` (`ours_12`).
+/// In ci: `ours_12_checkpoints_of_upstream_go_on_here` in `crates/rightsize`.
 #[tokio::test]
 async fn nightly_ours_10_what_was_learned_outlives_a_kill_and_an_outage_of_metrics() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-kill").with_node().with_metrics()).await?;

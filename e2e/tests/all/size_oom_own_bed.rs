@@ -8,7 +8,7 @@ use pillion_quantity::Resource;
 use pillion_testbed::{Bed, Config, apply};
 use serde_json::json;
 
-/// In ci: Tests of memory peaks in `crates/rightsize` (`ours_02`).
+/// In ci: `ours_02_gap_02_…` in `crates/rightsize`.
 #[tokio::test]
 async fn nightly_ours_02_a_sidecar_that_runs_out_of_memory_is_given_more_in_place() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-oom").with_node().with_metrics()).await?;

@@ -35,7 +35,7 @@ async fn is_recommended_for(client: &Client, name: &str) -> Result<()> {
     status_until(client, (SPACE, name), "a recommendation", |status| (names(status) == ["app"]).then_some(())).await
 }
 
-/// In ci: Tests of targets in `crates/rightsize`.
+/// In ci: `size_node_own_bed`, for a Deployment.
 #[tokio::test]
 async fn nightly_jobs_and_cron_jobs_are_recommended_for_and_the_next_pod_is_sized() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-jobs").with_controllers()).await?;
@@ -83,7 +83,7 @@ fn games() -> Value {
                 "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}}]}})
 }
 
-/// In ci: Tests of targets in `crates/rightsize`.
+/// In ci: `size_node_own_bed`, for a Deployment.
 #[tokio::test]
 async fn nightly_pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-scale").with_fleet(Fleet::of(1))).await?;
@@ -130,7 +130,7 @@ async fn nightly_pods_of_any_kind_with_a_scale_are_found_and_evicted() -> Result
     Ok(())
 }
 
-/// In ci: Tests of checkpoints in `crates/rightsize`.
+/// In ci: Nothing on a cluster; tests of checkpoints in `crates/rightsize` for their content.
 #[tokio::test]
 async fn nightly_what_was_learned_for_an_autoscaler_that_is_gone_is_removed_and_nothing_else() -> Result<()> {
     let bed = Bed::start(Config::control_plane("size-orphans").with_controllers()).await?;

@@ -1,4 +1,4 @@
-//! What is stored of agents: configurations and their copies, accounts and their rights, parameters of policies, results
+//! Stored objects of agents: configurations and their copies, accounts and their rights, parameters of policies, results
 //! and records.
 
 use std::collections::BTreeMap;

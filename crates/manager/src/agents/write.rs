@@ -39,8 +39,8 @@ impl Kind {
 }
 
 impl Context {
-    /// What all that is made belongs to: the role by which it is. Uninstalling removes the policies on agents, and must not
-    /// leave rights that it held. `None` for a process that was installed otherwise.
+    /// The owner of everything that the agent controller creates: its `ClusterRole`. Uninstalling removes the policies on
+    /// agents, and must not leave permissions that they limited. `None` for a process that was not installed by the chart.
     pub(super) async fn owner(&self) -> Result<Option<Value>, Failed> {
         let api = Api::<ClusterRole>::all(self.client.clone());
         let role = self.asked(api.get_opt(names::AGENT_LEASE)).await?;

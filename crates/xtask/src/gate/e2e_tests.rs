@@ -8,7 +8,7 @@ use crate::source_tree::SourceTree;
 
 /// The directory of all e2e tests.
 pub const DIRECTORY: &str = "e2e/tests/all";
-/// How a test of the tier `nightly` names the test of the tier `ci` that covers its claim.
+/// The words before the tests of the tier `ci` that cover the claim of a test of the tier `nightly`.
 const IN_CI: &str = "In ci: ";
 
 /// One e2e test.
@@ -24,7 +24,7 @@ pub struct E2eTest {
     pub name: String,
     /// Its tier; `None` if the name has none.
     pub tier: Option<Tier>,
-    /// What covers its claim in the tier `ci`, from its comment.
+    /// The tests that cover its claim in the tier `ci`, from its comment.
     pub in_ci: Option<String>,
 }
 

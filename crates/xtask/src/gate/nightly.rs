@@ -8,12 +8,13 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::{Tier, commit, finish, introduce, run_step, seed, seed_from_clock, steps};
+use super::{Tier, commit, finish, introduce, run_step, seed_from_clock, steps, variable_or};
 use crate::times::Records;
 use crate::workspace::Workspace;
 
-/// The result of a nightly run, from which its exit code follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The result of a step or of a nightly run, from which its exit code follows.
+/// The worst step decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// Every step passed.
     Passed,
@@ -35,9 +36,9 @@ const DAY: u64 = 86_400;
 
 /// Runs the steps of the tier that have not passed on this commit; all of them if `is_fresh`.
 pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn FnMut(&str)) -> anyhow::Result<Verdict> {
-    let seed = seed("PILLION_SEED", seed_from_clock);
+    let seed = variable_or("PILLION_SEED", seed_from_clock);
     let share =
-        self::seed("PILLION_MUTANT_SHARE", || (seed_from_clock().parse::<u64>().unwrap_or(0) / DAY).to_string());
+        variable_or("PILLION_MUTANT_SHARE", || (seed_from_clock().parse::<u64>().unwrap_or(0) / DAY).to_string());
     let share = share.parse().context("PILLION_MUTANT_SHARE must be a number")?;
     let records = Records::of(workspace);
     records.clear()?;
@@ -47,42 +48,37 @@ pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn Fn
     let (mut results, mut times, mut flaky) = (Vec::new(), Vec::new(), BTreeSet::new());
     for step in steps::nightly(prefix, &fuzz_targets(workspace)?, share) {
         if progress.passed.contains(&step.name) {
-            results.push((step, "passed in an earlier run"));
+            results.push((step, Verdict::Passed, "passed in an earlier run"));
             continue;
         }
         let outcome = run_step(workspace, &records, &step, &seed, say)?;
         times.push(outcome.time);
-        let result = match (outcome.is_passed, outcome.is_flaky_alone) {
-            (true, _) => "passed",
-            (false, true) => "FLAKY",
-            (false, false) => "FAILED",
+        let (verdict, shown) = match (outcome.is_passed, outcome.is_flaky_alone) {
+            (true, _) => (Verdict::Passed, "passed"),
+            (false, true) => (Verdict::Flaky, "FLAKY"),
+            (false, false) => (Verdict::Failed, "FAILED"),
         };
         flaky.extend(outcome.flaky);
         if outcome.is_passed {
             progress.passed.insert(step.name.clone());
             progress.store(&path)?;
         }
-        results.push((step, result));
+        results.push((step, verdict, shown));
     }
     finish(workspace, &records, "just nightly", times, say)?;
     say("gate: summary of the tier nightly");
-    for (step, result) in &results {
-        let how =
-            if matches!(*result, "FLAKY" | "FAILED") { format!(": run `{}`", step.command()) } else { String::new() };
-        say(&format!("  {result:<24} {}{how}", step.name));
+    for (step, verdict, shown) in &results {
+        let how = if *verdict == Verdict::Passed { String::new() } else { format!(": run `{}`", step.command()) };
+        say(&format!("  {shown:<24} {}{how}", step.name));
     }
     for test in &flaky {
         say(&format!("  flaky: {test}"));
     }
-    Ok(verdict(results.iter().map(|(_, result)| *result)))
+    Ok(worst(results.iter().map(|(_, verdict, _)| *verdict)))
 }
 
-fn verdict<'a>(results: impl Iterator<Item = &'a str>) -> Verdict {
-    results.fold(Verdict::Passed, |verdict, result| match (verdict, result) {
-        (_, "FAILED") | (Verdict::Failed, _) => Verdict::Failed,
-        (_, "FLAKY") | (Verdict::Flaky, _) => Verdict::Flaky,
-        _ => Verdict::Passed,
-    })
+fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    verdicts.max().unwrap_or(Verdict::Passed)
 }
 
 impl Progress {
@@ -114,9 +110,11 @@ mod tests {
 
     #[test]
     fn one_failure_fails_a_run_and_a_flaky_test_alone_is_told_apart() {
-        assert_eq!(verdict(["passed", "passed in an earlier run"].into_iter()), Verdict::Passed);
-        assert_eq!(verdict(["FLAKY", "passed"].into_iter()), Verdict::Flaky);
-        assert_eq!(verdict(["FLAKY", "FAILED", "passed"].into_iter()), Verdict::Failed);
+        let (passed, flaky, failed) = (Verdict::Passed, Verdict::Flaky, Verdict::Failed);
+        assert_eq!(worst([passed, passed].into_iter()), passed);
+        assert_eq!(worst([flaky, passed].into_iter()), flaky);
+        assert_eq!(worst([flaky, failed, passed].into_iter()), failed);
+        assert_eq!(worst([].into_iter()), passed);
     }
 
     #[test]

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, ensure};
 
 use crate::workspace::Workspace;
 
-/// Directories, and the subjects of e2e tests that a change in them touches. Everything else touches all subjects or none.
+/// Directories, and the subjects of e2e tests that a change in them touches. A change elsewhere
+/// touches no subject: the tier `ci` is all that checks it.
 const SUBJECTS_OF: [(&str, &[&str]); 16] = [
     ("charts", &["agent", "inject", "install", "size"]),
     ("crates/agent", &["agent", "finish"]),
@@ -30,15 +28,9 @@ const SUBJECTS_OF: [(&str, &[&str]); 16] = [
 
 /// The files that differ from a branch or commit, new ones too.
 pub fn files(workspace: &Workspace, base: &str) -> anyhow::Result<BTreeSet<PathBuf>> {
-    let git = |arguments: &[&str]| -> anyhow::Result<String> {
-        let output =
-            Command::new("git").args(arguments).current_dir(&workspace.root).output().context("cannot run git")?;
-        ensure!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
-        Ok(String::from_utf8(output.stdout)?)
-    };
-    let common = git(&["merge-base", base, "HEAD"])?;
-    let changed = git(&["diff", "--name-only", common.trim()])?;
-    let new = git(&["ls-files", "--others", "--exclude-standard"])?;
+    let common = workspace.git(&["merge-base", base, "HEAD"])?;
+    let changed = workspace.git(&["diff", "--name-only", common.trim()])?;
+    let new = workspace.git(&["ls-files", "--others", "--exclude-standard"])?;
     Ok(changed.lines().chain(new.lines()).map(PathBuf::from).collect())
 }
 

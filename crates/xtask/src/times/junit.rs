@@ -22,15 +22,17 @@ pub fn parse(report: &str) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for part in report.split("<testcase ").skip(1) {
         let (head, rest) = part.split_once('>').context("a test case does not end")?;
+        // Every attribute after a space: `name` is also the end of `classname`.
+        let attributes = format!(" {head}");
         let body = if head.ends_with('/') { "" } else { rest.split("</testcase>").next().unwrap_or_default() };
         let attribute = |name: &str| {
-            let value = head.split_once(&format!("{name}=\"")).and_then(|(_, value)| Some(value.split_once('"')?.0));
-            value.map(unescape).with_context(|| format!("a test case has no {name}: {head}"))
+            let value = attributes.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split_once('"'));
+            value.map(|(value, _)| unescape(value)).with_context(|| format!("a test case has no {name}: {head}"))
         };
         let is_flaky = body.contains("<flakyFailure");
         cases.push(Case {
             suite: attribute("classname")?,
-            name: attribute(" name").or_else(|_| attribute("name"))?,
+            name: attribute("name")?,
             seconds: attribute("time")?.parse().context("the time of a test case is no number")?,
             is_flaky,
             // A flaky test that counts as failed has both.

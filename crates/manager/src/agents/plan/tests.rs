@@ -171,8 +171,8 @@ fn what_no_set_needs_any_more_is_removed_and_its_policy_parameters_with_it() {
     let mut none = all;
     none.sets.clear();
     let removed = plan(&none);
-    let fence = "+ConfigMap own/pillion-agent-policy-params -c.annotations,c.conditions,c.labels,c.target,c.values";
-    assert_eq!(shown(&removed)[0], fence);
+    let params = "+ConfigMap own/pillion-agent-policy-params -c.annotations,c.conditions,c.labels,c.target,c.values";
+    assert_eq!(shown(&removed)[0], params);
     assert_eq!(removed.writes.len(), 9);
     assert_eq!(plan(&done(none, &removed)), Plan::default());
 }
