@@ -86,10 +86,14 @@ footprint: (tools "chart")
     {{ if VERB == "up" { "cargo xtask image" } else { "true" } }}
     cargo run --quiet --locked --package pillion-testbed --bin bed -- "$@"
 
-# Modules ending in `_own_bed` start beds of their own; all others share one.
-# Tests on a real Kubernetes whose name starts with PREFIX, of one TIER (ci, nightly) or of both.
-e2e PREFIX='' TIER='(ci|nightly)': (tools "gates" "bed" "chart") (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { " manager" } else { "" }))
+# Build the programs that e2e tests run.
+e2e-programs:
     cargo build --quiet --locked {{ timings }} {{ e2e_programs }}
+
+# Modules ending in `_own_bed` start beds of their own; all others share one.
+# The tier ci runs the manager of the dev build in its image too, the others the shipped one, which takes minutes to compile.
+# Tests on a real Kubernetes whose name starts with PREFIX, of one TIER (ci, nightly) or of both.
+e2e PREFIX='' TIER='(ci|nightly)': (tools "gates" "bed" "chart") e2e-programs (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { if TIER == "ci" { " manager-dev" } else { " manager" } } else { "" }))
     {{ with_gates }} cargo nextest run --locked {{ e2e_packages }} --profile e2e --no-tests=pass \
         -E 'package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::{{ TIER }}_/)'
     {{ with_gates }} cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \

@@ -204,10 +204,32 @@ impl Stage {
         canary.count(&self.living(canary).await?)
     }
 
-    /// Every write of a ledger there was, in the order of their versions.
-    pub fn entries(&self) -> Result<Vec<Entry>> {
+    /// Every write of a ledger up to now, in the order of their versions.
+    ///
+    /// The API server answers a client before it logs the request, so the last writes may be missing for a moment: waits until
+    /// the audit log has the version that each ledger has now.
+    pub async fn entries(&self) -> Result<Vec<Entry>> {
+        let ledgers = Api::<InjectionLedger>::namespaced(self.client.clone(), NAMESPACE);
+        let mut newest = BTreeSet::new();
+        for ledger in ledgers.list(&ListParams::default()).await?.items {
+            newest.insert(ledger.resource_version().context("a version")?.parse::<u64>()?);
+        }
+        let waited = until("the audit log to have every write of a ledger", PATIENCE, || async {
+            Ok(match self.logged_entries() {
+                Ok(logged) if newest.iter().all(|version| logged.contains_key(version)) => Look::Done(logged),
+                Ok(logged) => Look::NotYet(format!("{:?} of {newest:?}", logged.keys().last())),
+                Err(error) => Look::NotYet(format!("{error:#}")),
+            })
+        });
+        Ok(waited.await?.into_values().collect())
+    }
+
+    /// The writes of ledgers in the audit log, by version.
+    fn logged_entries(&self) -> Result<BTreeMap<u64, Entry>> {
         let mut entries = BTreeMap::new();
-        for line in std::fs::read_to_string(self.cluster.audit_log())?.lines() {
+        let log = std::fs::read_to_string(self.cluster.audit_log())?;
+        // The last line may not be complete yet.
+        for line in log.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
             if !line.contains("injectionledgers") {
                 continue;
             }
@@ -228,13 +250,13 @@ impl Stage {
             };
             entries.insert(version, entry);
         }
-        Ok(entries.into_values().collect())
+        Ok(entries)
     }
 
     /// What the last writes of a canary's ledger came to, for people: who wrote, how many were old, of how many, and how many
     /// of those were reserved.
-    pub fn history(&self, canary: &Canary) -> Result<String> {
-        let entries = self.entries()?.into_iter().filter(|entry| entry.set == canary.name).collect::<Vec<_>>();
+    pub async fn history(&self, canary: &Canary) -> Result<String> {
+        let entries = self.entries().await?.into_iter().filter(|entry| entry.set == canary.name).collect::<Vec<_>>();
         let shown = entries.iter().rev().take(60).rev().map(|entry| {
             let (old, all) = canary.counted(&entry.spec);
             let reserved: usize = entry.spec.reserved.values().map(Vec::len).sum();
@@ -246,10 +268,10 @@ impl Stage {
 
     /// Holds every write of a canary's ledger to its promise: no reservation of the newest revision leaves fewer old pods
     /// than the partition asks of all that live or are reserved. Gives how many writes and reservations there were.
-    pub fn check_every_write(&self, canary: &Canary) -> Result<(usize, usize)> {
+    pub async fn check_every_write(&self, canary: &Canary) -> Result<(usize, usize)> {
         let (mut writes, mut reservations) = (0, 0);
         let mut before = BTreeSet::new();
-        for entry in self.entries()?.into_iter().filter(|entry| entry.set == canary.name) {
+        for entry in self.entries().await?.into_iter().filter(|entry| entry.set == canary.name) {
             let ids = |revision: Option<&str>| -> BTreeSet<String> {
                 let of = entry.spec.reserved.iter().filter(|(name, _)| revision.is_none_or(|it| it == name.as_str()));
                 of.flat_map(|(_, ids)| ids.iter().cloned()).collect()

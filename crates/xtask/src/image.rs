@@ -1,5 +1,7 @@
 //! Which images there are, and what is in them.
 
+mod dev;
+
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
@@ -26,8 +28,10 @@ const PASSWD: &[u8] = b"root:x:0:0:root:/:/testapp\nnobody:x:65534:65534:nobody:
 pub enum Family {
     /// What the test bed runs: testapp in two versions, and the sandbox process.
     Testapp,
-    /// The manager, as the chart runs it.
+    /// The manager, as it is shipped.
     Manager,
+    /// The manager of the dev build under the name of the shipped one: for the tier `ci`, without minutes of compilation.
+    ManagerDev,
     /// The agent, as pods run it.
     Agent,
 }
@@ -70,6 +74,12 @@ pub fn build(workspace: &Workspace, family: Family, out: Option<&Path>) -> anyho
         Family::Manager => {
             let program = MANAGER.build(workspace)?;
             (out.join("manager.tar"), vec![manager_image(&program.into(), env!("CARGO_PKG_VERSION"))])
+        }
+        Family::ManagerDev => {
+            let program = workspace.target_directory.join("debug").join(MANAGER.binary);
+            let mut image = image_of_one_program("manager", MANAGER.binary, &Arc::from([]), env!("CARGO_PKG_VERSION"));
+            image.files = dev::files_of(&program, &image.entrypoint[0])?;
+            (out.join("manager.tar"), vec![image])
         }
         Family::Agent => {
             let (agent, wrapper) = (AGENT.build(workspace)?, WRAPPER.build(workspace)?);

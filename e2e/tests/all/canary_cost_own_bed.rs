@@ -87,7 +87,7 @@ async fn nightly_sixteen_at_a_time_share_a_write_of_the_ledger() -> Result<()> {
         let all: Vec<&Pod> = rounds.iter().flat_map(|round| &round.created).collect();
         all.chunks(BATCH).map(|batch| Ok(canary.count(batch.iter().copied())?.1)).collect()
     };
-    let entries = stage.entries()?;
+    let entries = stage.entries().await?;
     let largest = entries.iter().max_by_key(|entry| entry.bytes).context("a ledger was written")?;
     let seen = json!({
         "command": "PILLION_FIGURES=docs/figures/canary.json just e2e canary_cost",
@@ -110,7 +110,7 @@ async fn nightly_sixteen_at_a_time_share_a_write_of_the_ledger() -> Result<()> {
     }
     ensure!(shared > 1.5, "{shared} admissions share a write");
     counted.check_exact(&stage.living(&counted).await?)?;
-    stage.check_every_write(&counted)?;
+    stage.check_every_write(&counted).await?;
     bed.stop().await?;
     Ok(())
 }

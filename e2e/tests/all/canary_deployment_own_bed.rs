@@ -78,9 +78,11 @@ async fn nightly_a_deployment_that_rolls_with_surge_comes_out_exact() -> Result<
             until_counted(&stage, &canary, replicas).await?;
             roll(&stage, &canary, version).await?;
             let rolled = until_rolled(&stage, &canary, replicas).await?;
-            canary.check_exact(&rolled).with_context(|| format!("version {version}: {:?}", stage.history(&canary)))?;
+            if let Err(error) = canary.check_exact(&rolled) {
+                return Err(error.context(format!("version {version}: {:?}", stage.history(&canary).await)));
+            }
         }
-        stage.check_every_write(&canary)?;
+        stage.check_every_write(&canary).await?;
         until_counted(&stage, &canary, replicas).await?;
     }
     bed.stop().await?;

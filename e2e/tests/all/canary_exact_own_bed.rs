@@ -48,7 +48,7 @@ async fn ci_one_at_a_time_every_pod_keeps_the_proportion() -> Result<()> {
             all.push(created);
             canary.check_exact(&all)?;
         }
-        let (writes, reservations) = stage.check_every_write(&canary)?;
+        let (writes, reservations) = stage.check_every_write(&canary).await?;
         assert_eq!((writes, reservations), (many, many), "one pod, one write");
     }
     bed.stop().await?;
@@ -65,7 +65,7 @@ async fn nightly_sixteen_at_a_time_share_writes_and_keep_the_proportion() -> Res
         let created = create_many(&stage, &bed, &canary, &canary.name, many).await?;
         canary.check_exact(&created)?;
         canary.check_exact(&stage.living(&canary).await?)?;
-        let (writes, reservations) = stage.check_every_write(&canary)?;
+        let (writes, reservations) = stage.check_every_write(&canary).await?;
         assert_eq!(reservations, many, "a reservation for each pod");
         ensure!(many < 16 || writes < many, "{writes} writes for {many} pods: nobody shared one");
         // The leader sees them all, and nothing is left of the reservations.
@@ -137,7 +137,7 @@ async fn nightly_pods_that_are_refused_after_us_leave_an_excess_that_closes() ->
         let refused: Vec<bool> = all.buffer_unordered(CLIENTS * EACH).collect().await;
         let refused = refused.into_iter().filter(|is_refused| *is_refused).count();
         assert_eq!(refused, many / 10);
-        stage.check_every_write(&canary)?;
+        stage.check_every_write(&canary).await?;
         let (old, new) = stage.count(&canary).await?;
         let target = canary.target(old + new);
         ensure!(target.abs_diff(old) <= refused, "{old} old and {new} new, though only {refused} were refused");
@@ -147,7 +147,7 @@ async fn nightly_pods_that_are_refused_after_us_leave_an_excess_that_closes() ->
         ensure!(began.elapsed() > Duration::from_secs(50), "a reservation ended after {:?}", began.elapsed());
         create_many(&stage, &bed, &canary, &format!("{}-more", canary.name), many).await?;
         canary.check_exact(&stage.living(&canary).await?)?;
-        stage.check_every_write(&canary)?;
+        stage.check_every_write(&canary).await?;
     }
     bed.stop().await?;
     Ok(())
@@ -198,7 +198,7 @@ async fn nightly_dry_runs_and_reviews_that_come_twice_reserve_nothing_more() -> 
             |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.containers.iter().any(|it| it.name == "late"));
         ensure!(created.iter().skip(CLIENTS * EACH).all(has_late), "the other webhook was not called");
         canary.check_exact(&created)?;
-        let (_, reservations) = stage.check_every_write(&canary)?;
+        let (_, reservations) = stage.check_every_write(&canary).await?;
         assert_eq!(reservations, many, "a dry run or a second look reserved something");
     }
     bed.stop().await?;
@@ -231,7 +231,7 @@ async fn nightly_a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result
             victim.take().context("it is killed once")?.kill()?;
         }
     }
-    stage.check_every_write(&canary)?;
+    stage.check_every_write(&canary).await?;
     let (old, new) = stage.count(&canary).await?;
     assert_eq!(old + new, many - lost);
     ensure!(lost <= CLIENTS * EACH, "{lost} pods were refused");
@@ -240,7 +240,7 @@ async fn nightly_a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result
     stage.ledger(&canary, "reservations to end", |ledger| ledger.reserved.is_empty()).await?;
     create_many(&stage, &bed, &canary, &format!("{}-more", canary.name), many).await?;
     canary.check_exact(&stage.living(&canary).await?)?;
-    stage.check_every_write(&canary)?;
+    stage.check_every_write(&canary).await?;
     // Pods that went leave an excess at most; those that come next close it.
     let some = ListParams::default().labels(&format!("canary={}", canary.name)).limit(30);
     for pod in pods.list(&some).await?.items {
@@ -253,7 +253,7 @@ async fn nightly_a_killed_replica_leaves_no_more_than_it_had_in_hand() -> Result
     stage.ledger(&canary, "deletions to be seen", is_seen).await?;
     create_many(&stage, &bed, &canary, &format!("{}-again", canary.name), many).await?;
     canary.check_exact(&stage.living(&canary).await?)?;
-    stage.check_every_write(&canary)?;
+    stage.check_every_write(&canary).await?;
     bed.stop().await?;
     Ok(())
 }
