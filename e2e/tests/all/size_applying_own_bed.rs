@@ -184,15 +184,15 @@ async fn nightly_a_start_gets_more_cpu_until_the_pod_is_ready_for_a_while() -> R
     // Three times as much, and not above what the installation allows.
     assert_eq!((cpu(&boosted, "app"), cpu(&boosted, "side")), (json!("150m"), json!("90m")));
 
-    let after = pods_until(&client, (SPACE, "web"), "the cpu of the start to be taken back", |all| {
+    // The resize and its annotations are two writes, and the node may report the first before the second arrives.
+    let is_marked = |pod: &Pod| pod.annotations().keys().any(|key| key.starts_with("vpaCpuStartupBoost"));
+    let after = pods_until(&client, (SPACE, "web"), "the cpu of the start and its marks to be taken back", |all| {
         let [pod] = all else { return None };
-        (given(pod, "app") == "60m" && given(pod, "side") == "30m").then(|| pod.clone())
+        (given(pod, "app") == "60m" && given(pod, "side") == "30m" && !is_marked(pod)).then(|| pod.clone())
     })
     .await?;
     assert_eq!(after.uid(), boosted.uid(), "in place");
     let restarts = |name: &str| pods::status(&after, name).map(|status| status.restart_count);
     assert_eq!((restarts("app"), restarts("side")), (Some(0), Some(0)));
-    let marks: Vec<_> = after.annotations().keys().filter(|key| key.starts_with("vpaCpuStartupBoost")).collect();
-    assert_eq!(marks, Vec::<&String>::new(), "nothing is left of it");
     Ok(())
 }
