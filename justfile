@@ -6,9 +6,9 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 with_gates := 'PATH="$(cargo run --quiet --locked --package pillion-tools --bin tools -- gates --path):$PATH"'
 
 # Prefixes of e2e tests that run the manager from its image.
-with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?|install.*|agent(_page.*|_)?)?$'
+with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?|safe.*|agent(_page.*|_)?)?$'
 # And of those whose pods run the agent.
-with_agent_image := '^((finish|agent|install).*)?$'
+with_agent_image := '^((finish|agent|safe).*)?$'
 
 # `--timings` where the gate records times.
 timings := env("PILLION_TIMINGS", "")
@@ -117,7 +117,7 @@ nightly *PREFIX:
 ci-times NAME:
     cargo xtask ci-times {{ NAME }}
 
-# Measure a published figure, arms interleaved: `just bench webhook`, `rollout`, `recommender`. Give it a quiet machine; samples go to docs/figures.
-bench *ARGS: (tools "bed" + (if ARGS =~ "recommender" { " bench" } else { "" }))
+# Measure a published figure, arms interleaved: `just bench webhook`, `rollout`, `recommender`, `policies`. Give it a quiet machine; samples go to docs/figures.
+bench *ARGS: (tools "bed" + (if ARGS =~ "recommender" { " bench" } else if ARGS =~ "policies" { " chart" } else { "" }))
     cargo build --release --locked --package pillion-testbed --bin bed --package pillion-manager --bin pillion-manager --package pillion-bench --bin bench
     cargo run --release --quiet --locked --package pillion-bench --bin bench -- {{ ARGS }}

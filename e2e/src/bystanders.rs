@@ -1,5 +1,5 @@
-//! People and nodes that have nothing to do with Pillion, and the work they do all day. Whatever happens to an installation,
-//! every request here must succeed.
+//! People and parts of the cluster that have nothing to do with Pillion, and the work they do all day. Whatever happens to an
+//! installation, every request here must succeed.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,16 @@ use crate::pods::{container, is_ready, pod};
 const NAMESPACE: &str = "shop";
 const USER: &str = "alice";
 const NODE: &str = "real-0";
+/// A namespace in which a pod must not start without its sidecars.
+const REQUIRED: &str = "strict";
 
-/// A cluster administrator, an ordinary user of one namespace, and the real node.
+/// A cluster administrator, an ordinary user of one namespace, the real node, the scheduler and the garbage collector.
 pub struct Bystanders {
     cluster: Cluster,
+    /// The administrator, the user and the node.
     actors: [Actor; 3],
+    scheduler: Actor,
+    garbage_collector: Actor,
     node_uid: String,
     rounds: usize,
 }
@@ -63,10 +68,21 @@ impl Bystanders {
             Actor { name: "the user", client: user },
             Actor { name: "the node", client: kubelet },
         ];
-        Ok(Self { cluster: cluster.clone(), actors, node_uid: node.uid().context("a node has a uid")?, rounds: 0 })
+        let scheduler = cluster.client_as("system:kube-scheduler", &["system:authenticated"]).await?;
+        let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
+        let account = "system:serviceaccount:kube-system:generic-garbage-collector";
+        let garbage_collector = cluster.client_as(account, &groups).await?;
+        Ok(Self {
+            cluster: cluster.clone(),
+            actors,
+            scheduler: Actor { name: "the scheduler", client: scheduler },
+            garbage_collector: Actor { name: "the garbage collector", client: garbage_collector },
+            node_uid: node.uid().context("a node has a uid")?,
+            rounds: 0,
+        })
     }
 
-    /// Does all work once: pods by all three, then objects of these resources, which policies and webhooks match, by people.
+    /// Does all work once: pods by all of them, then objects of these resources, which policies and webhooks match, by people.
     pub async fn work(&mut self, state: &str, resources: &BTreeSet<String>) -> Result<()> {
         self.rounds += 1;
         self.work_on_pods().await.with_context(|| format!("{state}: pods"))?;
@@ -86,6 +102,7 @@ impl Bystanders {
             creator.send(Method::POST, &pods(""), new).await?;
         }
         self.mirror_pod(node).await?;
+        self.bind_and_collect().await?;
         // The real kubelet writes the status, and the real scheduler the binding.
         for name in &names {
             self.until_ready(name).await?;
@@ -117,6 +134,60 @@ impl Bystanders {
         // Where a cluster starts, webhooks and policies matter most.
         let new = pod(&format!("system-{}", self.rounds), &[], &[container("app", &[])]);
         admin.send(Method::POST, "/api/v1/namespaces/kube-system/pods?dryRun=All", new).await
+    }
+
+    /// The scheduler binds a pod and writes its status; the garbage collector takes an owner off it and deletes it. The real ones
+    /// leave the pod alone: it names another scheduler, and its owner is the node.
+    async fn bind_and_collect(&self) -> Result<()> {
+        let name = format!("bound-{}", self.rounds);
+        let mut new = pod(&name, &[], &[container("app", &[])]);
+        new["spec"]["schedulerName"] = "bystander".into();
+        new["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": self.node_uid}]);
+        self.actors[0].send(Method::POST, &pods(""), new).await?;
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": "SchedulerError"});
+        let status = json!({"status": {"conditions": [condition], "nominatedNodeName": NODE}});
+        self.scheduler.send(Method::PATCH, &pods(&format!("/{name}/status")), status).await?;
+        let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": NODE}});
+        self.scheduler.send(Method::POST, &pods(&format!("/{name}/binding")), binding).await?;
+        self.until_ready(&name).await?;
+        let without_owner = json!({"metadata": {"ownerReferences": null}});
+        self.garbage_collector.send(Method::PATCH, &pods(&format!("/{name}")), without_owner).await?;
+        self.garbage_collector.send(Method::DELETE, &pods(&format!("/{name}")), Value::Null).await
+    }
+
+    /// Labels a namespace as one that requires injection, with a pod in it. The webhook must answer.
+    pub async fn require_injection(&self) -> Result<()> {
+        let admin = &self.actors[0];
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": REQUIRED, "labels": {"pillion.dev/injection": "required"}}});
+        apply(&admin.client, "e2e", &namespace).await?;
+        let account = format!("/api/v1/namespaces/{REQUIRED}/serviceaccounts/default");
+        crate::Manager::until_served(&admin.client, &[&account]).await?;
+        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
+        admin.send(Method::POST, &path, pod("before", &[], &[container("app", &[])])).await
+    }
+
+    /// Without the webhook, the namespace that requires injection rejects new pods and nothing else.
+    pub async fn work_where_injection_is_required(&self) -> Result<()> {
+        let admin = &self.actors[0];
+        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
+        let new = pod("after", &[], &[container("app", &[])]);
+        let answer = send(&admin.client, Method::POST, &path, &new).await?;
+        let message = answer.err().context("a pod was created without its sidecars")?;
+        ensure!(message.contains("failed calling webhook \"required-pods.pillion.dev\""), "{message}");
+        let one = format!("{path}/before");
+        admin.send(Method::PATCH, &one, json!({"metadata": {"labels": {"seen": "yes"}}})).await?;
+        let condition = json!({"type": "example.com/Seen", "status": "True", "lastTransitionTime": null});
+        admin.send(Method::PATCH, &format!("{one}/status"), json!({"status": {"conditions": [condition]}})).await?;
+        admin.send(Method::DELETE, &one, Value::Null).await
+    }
+
+    /// Creates a pod in the namespace that requires injection, after every object that can reject was removed.
+    pub async fn work_where_nothing_rejects(&self) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
+        self.actors[0].send(Method::POST, &path, pod("after", &[], &[container("app", &[])])).await
     }
 
     /// A node creates mirror pods of its static pods, and deletes them.

@@ -21,6 +21,18 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/pillion")
 }
 
+/// Flags of Helm for an installation with every feature gate and every part.
+pub fn everything() -> [String; 2] {
+    ["--values".to_owned(), folder().join("ci/everything-values.yaml").display().to_string()]
+}
+
+/// Installs the chart with everything, and waits until it runs.
+pub fn install_everything(cluster: &Cluster) -> Result<()> {
+    let flags = everything();
+    let flags = [&flags[0], &flags[1], "--create-namespace", "--wait", "--timeout", "180s"];
+    said(helm(cluster, "install", &[], &flags)?).map(drop)
+}
+
 /// Runs a verb of Helm on the chart (`template`, `install`, …) in the manager's namespace, with these values
 /// (`layout=OnePod`) and flags.
 pub fn helm(cluster: &Cluster, verb: &str, values: &[&str], flags: &[&str]) -> Result<Output> {
@@ -45,7 +57,17 @@ pub fn said(output: Output) -> Result<String> {
 
 /// Every object of the chart with these values, as Helm would install it.
 pub fn render(cluster: &Cluster, values: &[&str]) -> Result<Vec<Value>> {
-    let text = said(helm(cluster, "template", values, &[])?)?;
+    render_with(cluster, values, &[])
+}
+
+/// The same with everything enabled.
+pub fn render_everything(cluster: &Cluster, values: &[&str]) -> Result<Vec<Value>> {
+    let flags = everything();
+    render_with(cluster, values, &[&flags[0], &flags[1]])
+}
+
+fn render_with(cluster: &Cluster, values: &[&str], flags: &[&str]) -> Result<Vec<Value>> {
+    let text = said(helm(cluster, "template", values, flags)?)?;
     let documents: Vec<Option<Value>> = serde_saphyr::from_multiple(&text).context("helm wrote no YAML")?;
     Ok(documents.into_iter().flatten().collect())
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use pillion_testbed::Cluster;
 
 use crate::programs;
@@ -78,6 +78,17 @@ pub fn matches(promised: &[String], printed: &[&str]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Runs the commands of a page: each must succeed and print what the page says.
+pub fn follow<'s>(cluster: &Cluster, steps: impl IntoIterator<Item = &'s Step>) -> Result<()> {
+    for Step { command, promised } in steps {
+        let (is_well, printed) = run(cluster, command)?;
+        let lines: Vec<&str> = printed.lines().collect();
+        ensure!(matches(promised, &lines), "$ {command}\n{printed}--- promised:\n{}", promised.join("\n"));
+        ensure!(is_well, "$ {command}\nfailed:\n{printed}");
+    }
+    Ok(())
 }
 
 /// Runs a command as a reader would, in the root of the repository: whether it went well, and all it printed.

@@ -12,6 +12,14 @@ Names do not follow the release: one installation is all a cluster can have.
 system:serviceaccount:{{ .namespace }}:{{ include "pillion.account" . }}
 {{- end -}}
 
+{{/*
+Everything of pods that can be written, except the status. Updates of the status are the most frequent writes of a cluster, and the API
+server converts the pod for each policy that matches; pillion-marks, which has to match them, keeps accounts of Pillion from writing a status.
+*/}}
+{{- define "pillion.pods-without-status" -}}
+pods, pods/attach, pods/binding, pods/ephemeralcontainers, pods/eviction, pods/exec, pods/portforward, pods/proxy, pods/resize, bindings
+{{- end -}}
+
 {{/* Whether agents in pods are looked after: "true", or nothing. */}}
 {{- define "pillion.agents" -}}
 {{- if index .Values.featureGates "InPodAgent" -}}true{{- end -}}

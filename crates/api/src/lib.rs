@@ -6,7 +6,8 @@
 //!   defaults, patterns and expressions compiled. Deciders read meanings only.
 //! - [`clashes`]: what two sets would both give to one pod; [`advice`]: what a cluster may want of a set besides.
 //! - [`revision`]: what a revision covers, and its name; [`PodRevisions`]: which revisions a pod has.
-//! - [`names`]: the objects of an installation.
+//! - [`names`]: the objects of an installation; [`harm_to_bystanders`]: how its policies and webhook configurations could harm
+//!   requests of others.
 //! - [`Reason`]: the codes of every verdict, refusal and finding.
 //! - [`sidecar_set_crd`]: the CustomResourceDefinition, with the same rules in CEL.
 //! - [`VerticalPodAutoscaler`], [`VerticalPodAutoscalerCheckpoint`]: how pods of a workload are sized, as upstream has it.
@@ -22,6 +23,7 @@
 )]
 
 mod advice;
+mod bystanders;
 mod clash;
 mod container;
 mod crd;
@@ -47,6 +49,7 @@ mod update;
 mod vertical_pod_autoscaler;
 
 pub use advice::advice;
+pub use bystanders::harm_to_bystanders;
 pub use clash::{Clash, clashes};
 pub use container::{
     ContainerFields, FieldRef, OWN_FIELDS, PodInjectPolicy, Resources, SharePolicy, ShareType, SidecarContainer,

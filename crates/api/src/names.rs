@@ -19,3 +19,5 @@ pub const SWITCH_KEY: &str = "injection";
 pub const SWITCHED_OFF: &str = "off";
 /// The namespace whose pods are never reviewed or changed, besides our own, so that a cluster can always start.
 pub const NEVER_REVIEWED: &str = "kube-system";
+/// Label of namespaces, and its value where injection is required.
+pub const INJECTION_LABEL: (&str, &str) = ("pillion.dev/injection", "required");

@@ -8,6 +8,8 @@ use clap::Parser;
 mod cluster;
 mod cost;
 mod hook;
+mod output;
+mod policies;
 mod recommender;
 mod rollout;
 mod samples;
@@ -23,6 +25,8 @@ enum Verb {
     Rollout(rollout::Arguments),
     /// What a pass of a recommender costs: upstream's, and ours.
     Recommender(recommender::Arguments),
+    /// CPU time of the API server for an update of a pod's status, with and without the policies of the chart.
+    Policies(policies::Arguments),
     /// A pass over a large cluster that is not there.
     Learn(recommender::synthetic::Arguments),
     /// A webhook that does nothing, or gives a constant patch: the arms beside ours.
@@ -36,6 +40,7 @@ async fn main() -> ExitCode {
         Verb::Webhook(arguments) => webhook::run(&arguments).await,
         Verb::Rollout(arguments) => rollout::run(&arguments).await,
         Verb::Recommender(arguments) => recommender::run(&arguments).await,
+        Verb::Policies(arguments) => policies::run(&arguments).await,
         Verb::Learn(arguments) => recommender::synthetic::run(&arguments),
         Verb::Hook(arguments) => hook::run(&arguments).await,
     };

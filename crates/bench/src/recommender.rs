@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::BenchCluster;
 use crate::cost;
+use crate::output::say;
 use crate::samples::Spread;
 
 use arm::Sample;
@@ -116,11 +117,6 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     say(&table(&samples)?);
     say(&format!("{:#}", report["without_a_cluster"]));
     bench.cluster.stop().await
-}
-
-#[expect(clippy::print_stderr, reason = "a program for people")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }
 
 fn pod_name(number: usize) -> String {

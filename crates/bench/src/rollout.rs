@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{APART, BenchCluster};
 use crate::cost;
+use crate::output::say;
 use crate::samples::Spread;
 
 mod memory;
@@ -74,11 +75,6 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     say(&pace::table(&paces));
     say(&format!("{memory:#}"));
     bench.cluster.stop().await
-}
-
-#[expect(clippy::print_stderr, reason = "a program for people")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }
 
 fn spread(values: impl IntoIterator<Item = f64>, digits: usize) -> String {

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{APART, ARM, BenchCluster};
 use crate::cost;
+use crate::output::{print, say};
 use crate::samples::{Sample, Spread, percentile};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -285,14 +286,4 @@ fn table(samples: &[Sample]) -> Result<String> {
         }
     }
     Ok(text)
-}
-
-#[expect(clippy::print_stdout, reason = "the result")]
-fn print(text: &str) {
-    println!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "talk")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 
 use crate::installation::{DEFAULT_PROBE_NAMESPACE, DEPLOYMENTS};
 use crate::live::kinds::{
-    CONFIG_MAP, CUSTOM_RESOURCE, DEPLOYMENT, MUTATING_REGISTRATION, NAMESPACE, POD, SECRET, SIDECAR_SET,
-    VALIDATING_REGISTRATION,
+    ADMISSION_POLICY, ADMISSION_POLICY_BINDING, CONFIG_MAP, CUSTOM_RESOURCE, DEPLOYMENT, MUTATING_REGISTRATION,
+    NAMESPACE, POD, SECRET, SIDECAR_SET, VALIDATING_REGISTRATION,
 };
 use crate::live::{Cluster, Connection, DryRun, Failure, Query, run as run_live};
 use crate::{Ending, Format, Streams, chain, layout};
 
+mod bystanders;
 mod certificates;
 mod cluster;
 mod manager;
@@ -109,6 +110,7 @@ fn checks(seen: &Seen) -> Vec<Check> {
     all.extend(registration::checks(seen));
     all.extend(certificates::checks(seen));
     all.push(probe::check(seen));
+    all.push(bystanders::check(seen));
     all.push(registration::neighbours(seen));
     all.push(registration::open_kruise(seen));
     all
@@ -165,6 +167,8 @@ async fn see(cluster: &Cluster, arguments: &Arguments) -> Result<Seen, Failure> 
         secret: asked(cluster.get(SECRET, Some(namespace), CA_SECRET).await),
         mutating: asked(cluster.list(MUTATING_REGISTRATION, Query::default()).await),
         validating: asked(cluster.get(VALIDATING_REGISTRATION, None, REGISTRATION).await),
+        policies: asked(cluster.list(ADMISSION_POLICY, Query::default()).await),
+        bindings: asked(cluster.list(ADMISSION_POLICY_BINDING, Query::default()).await),
         probe_namespace: asked(cluster.get(NAMESPACE, None, probe_namespace).await),
         probe: asked(cluster.create(POD, Some(probe_namespace), &probe::pod(), DryRun::Yes).await),
     })

@@ -1,12 +1,9 @@
 //! Names that only the manager and its chart use, beside those of every installation.
 
 pub use pillion_api::names::{
-    CA_SECRET, NEVER_REVIEWED, POD_WEBHOOK, REGISTRATION, REQUIRED_POD_WEBHOOK, SET_WEBHOOK, SWITCH, SWITCH_KEY,
-    SWITCHED_OFF,
+    CA_SECRET, INJECTION_LABEL, NEVER_REVIEWED, POD_WEBHOOK, REGISTRATION, REQUIRED_POD_WEBHOOK, SET_WEBHOOK, SWITCH,
+    SWITCH_KEY, SWITCHED_OFF,
 };
-
-/// Label of namespaces, and its value where injection is required.
-pub const INJECTION_LABEL: (&str, &str) = ("pillion.dev/injection", "required");
 
 /// The lease of the controller that acts.
 pub const CONTROLLER_LEASE: &str = "pillion-controller";

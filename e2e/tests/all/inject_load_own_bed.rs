@@ -192,7 +192,7 @@ async fn kill_a_replica(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// In ci: `install_bystanders_own_bed` creates pods during an installation and restarts; the load is nightly's.
+/// In ci: `safe_bystanders_own_bed` creates pods during an installation and restarts; the load is nightly's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nightly_nothing_is_missed_while_everything_happens() -> Result<()> {
     let bed = Bed::start(Config::control_plane("load").with_node()).await?;

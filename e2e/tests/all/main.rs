@@ -34,7 +34,6 @@ mod inject_stories_own_bed;
 mod inject_templates;
 mod inject_twin_own_bed;
 mod inject_webhook_own_bed;
-mod install_bystanders_own_bed;
 #[expect(dead_code, reason = "what our own code says of a pod is for its own tests")]
 #[path = "../../../crates/inject/src/pod_security/table.rs"]
 mod pod_security_table;
@@ -47,6 +46,8 @@ mod rollout_scenarios_own_bed;
 mod rollout_strategies_own_bed;
 mod runtime_lease;
 mod runtime_watch_own_bed;
+mod safe_break_glass_own_bed;
+mod safe_bystanders_own_bed;
 #[expect(dead_code, reason = "the API server does not name places as our own code does")]
 #[path = "../../../crates/api/tests/all/sets.rs"]
 mod sets;

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{Bench, image, pod, say};
+use super::{Bench, image, pod};
+use crate::output::say;
 
 const SET: &str = "kept";
 /// A process is idle after so long; nothing tells that it is.

@@ -11,8 +11,9 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Bench, image, pod, say, spread};
+use super::{Bench, image, pod, spread};
 use crate::cost;
+use crate::output::say;
 use crate::samples::percentile;
 
 const SET: &str = "pace";

@@ -10,8 +10,9 @@ use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{AT_ONCE, BARE, Bench, image, pod, say, spread};
+use super::{AT_ONCE, BARE, Bench, image, pod, spread};
 use crate::cost;
+use crate::output::say;
 
 const SET: &str = "rate";
 

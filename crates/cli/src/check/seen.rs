@@ -27,6 +27,8 @@ pub(crate) struct Seen {
     pub(crate) secret: Asked<Option<Value>>,
     pub(crate) mutating: Asked<Vec<Value>>,
     pub(crate) validating: Asked<Option<Value>>,
+    pub(crate) policies: Asked<Vec<Value>>,
+    pub(crate) bindings: Asked<Vec<Value>>,
     pub(crate) probe_namespace: Asked<Option<Value>>,
     /// The pod that the API server tried.
     pub(crate) probe: Asked<Value>,

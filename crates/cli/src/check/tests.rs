@@ -24,9 +24,11 @@ fn authority(lifetime: Duration) -> Authority {
 }
 
 fn webhook(name: &str, policy: &str, bundle: &str) -> Value {
-    json!({"name": name, "failurePolicy": policy, "clientConfig": {"caBundle": bytes(bundle)},
+    let operator = if policy == "Fail" { "In" } else { "NotIn" };
+    json!({"name": name, "failurePolicy": policy, "timeoutSeconds": 3, "clientConfig": {"caBundle": bytes(bundle)},
         "namespaceSelector": {"matchExpressions": [
-            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "pillion-system"]}]},
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "pillion-system"]},
+            {"key": "pillion.dev/injection", "operator": operator, "values": ["required"]}]},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]})
 }
 
@@ -59,6 +61,8 @@ fn healthy_with(authority: &Authority) -> Seen {
             webhook("pods.pillion.dev", "Ignore", &bundle), webhook("required-pods.pillion.dev", "Fail", &bundle)]})]),
         validating: Ok(Some(json!({"metadata": {"name": "pillion"}, "webhooks": [
             webhook("sidecarsets.pillion.dev", "Fail", &bundle)]}))),
+        policies: Ok(vec![json!({"metadata": {"name": "pillion-marks"}, "spec": {"failurePolicy": "Fail"}})]),
+        bindings: Ok(vec![json!({"metadata": {"name": "pillion-marks"}, "spec": {"policyName": "pillion-marks"}})]),
         probe_namespace: Ok(Some(json!({"metadata": {"name": "default"}}))),
         probe: Ok(json!({"metadata": {"annotations": {}}})),
     }
@@ -83,7 +87,7 @@ fn troubles(seen: &Seen) -> Vec<(&'static str, Level, String)> {
 fn an_installation_that_is_well() {
     let found = checks(&healthy());
     insta::assert_snapshot!(shown(&found, Format::Text));
-    assert_eq!(summary(&found), "18 ok, 0 to know, 0 failed");
+    assert_eq!(summary(&found), "19 ok, 0 to know, 0 failed");
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn an_installation_that_is_not_installed() {
     let found = checks(&nothing);
     insta::assert_snapshot!(shown(&found, Format::Text));
     insta::assert_snapshot!(shown(&found, Format::Json));
-    assert_eq!(summary(&found), "6 ok, 1 to know, 5 failed");
+    assert_eq!(summary(&found), "7 ok, 1 to know, 5 failed");
 }
 
 /// A cluster in which one thing is otherwise.
@@ -209,8 +213,8 @@ fn every_check_finds_what_it_looks_for() {
         (
             "pod webhook",
             Fail,
-            "webhook pods.pillion.dev has failurePolicy \"Fail\", not Ignore",
-            with(|it| registration(it)["webhooks"][0]["failurePolicy"] = json!("Fail")),
+            "webhook required-pods.pillion.dev has failurePolicy \"Ignore\", not Fail",
+            with(|it| registration(it)["webhooks"][1]["failurePolicy"] = json!("Ignore")),
         ),
         (
             "pod webhook",
@@ -222,7 +226,39 @@ fn every_check_finds_what_it_looks_for() {
             "pod webhook",
             Fail,
             "webhook required-pods.pillion.dev does not leave out namespace kube-system: a cluster might not start any more",
-            with(|it| registration(it)["webhooks"][1]["namespaceSelector"] = json!({})),
+            with(|it| registration(it)["webhooks"][1]["namespaceSelector"]["matchExpressions"][0] = json!({})),
+        ),
+        (
+            "bystanders",
+            Fail,
+            "MutatingWebhookConfiguration pillion: webhook pods.pillion.dev fails closed for every namespace: set failurePolicy to Ignore",
+            with(|it| registration(it)["webhooks"][0]["failurePolicy"] = json!("Fail")),
+        ),
+        (
+            "bystanders",
+            Fail,
+            "ValidatingAdmissionPolicyBinding pillion-agents: it denies requests while its parameters are missing: set parameterNotFoundAction to Allow",
+            with(|it| {
+                let reference = json!({"name": "pillion-agent-fence", "parameterNotFoundAction": "Deny"});
+                it.bindings =
+                    Ok(vec![json!({"metadata": {"name": "pillion-agents"}, "spec": {"paramRef": reference}})]);
+            }),
+        ),
+        (
+            "bystanders",
+            Fail,
+            "ValidatingAdmissionPolicy pillion-agents: it has parameters and fails closed: set failurePolicy to Ignore; \
+             ValidatingAdmissionPolicy pillion-agents: it fails closed for every account: add a matchCondition on request.userInfo.username",
+            with(|it| {
+                let spec = json!({"failurePolicy": "Fail", "paramKind": {"kind": "ConfigMap"}});
+                it.policies = Ok(vec![json!({"metadata": {"name": "pillion-agents"}, "spec": spec})]);
+            }),
+        ),
+        (
+            "bystanders",
+            Warn,
+            "cannot list validatingadmissionpolicies",
+            with(|it| it.policies = Err("cannot list validatingadmissionpolicies".to_owned())),
         ),
         ("set webhook", Fail, "nobody checks sets before they are stored", with(|it| it.validating = Ok(None))),
         ("authority", Fail, "there is no Secret pillion-webhook-ca", with(|it| it.secret = Ok(None))),

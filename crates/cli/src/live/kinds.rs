@@ -36,6 +36,18 @@ pub(crate) const VALIDATING_REGISTRATION: Kind = Kind {
     plural: "validatingwebhookconfigurations",
     short: "validatingwebhookconfiguration",
 };
+pub(crate) const ADMISSION_POLICY: Kind = Kind {
+    name: "ValidatingAdmissionPolicy",
+    api_version: "admissionregistration.k8s.io/v1",
+    plural: "validatingadmissionpolicies",
+    short: "validatingadmissionpolicy",
+};
+pub(crate) const ADMISSION_POLICY_BINDING: Kind = Kind {
+    name: "ValidatingAdmissionPolicyBinding",
+    api_version: "admissionregistration.k8s.io/v1",
+    plural: "validatingadmissionpolicybindings",
+    short: "validatingadmissionpolicybinding",
+};
 pub(crate) const CUSTOM_RESOURCE: Kind = Kind {
     name: "CustomResourceDefinition",
     api_version: "apiextensions.k8s.io/v1",

@@ -14,8 +14,7 @@ pub struct Step {
 }
 
 /// The subjects of e2e tests: the first word of their modules.
-pub const SUBJECTS: [&str; 9] =
-    ["agent", "canary", "finish", "inject", "install", "rollout", "runtime", "size", "smoke"];
+pub const SUBJECTS: [&str; 9] = ["agent", "canary", "finish", "inject", "rollout", "runtime", "safe", "size", "smoke"];
 
 /// Seconds that each fuzz target runs.
 const FUZZ_SECONDS: &str = "60";

@@ -8,14 +8,14 @@ use crate::workspace::Workspace;
 /// Directories, and the subjects of e2e tests that a change in them touches. A change elsewhere
 /// touches no subject: the tier `ci` is all that checks it.
 const SUBJECTS_OF: [(&str, &[&str]); 16] = [
-    ("charts", &["agent", "inject", "install", "size"]),
+    ("charts", &["agent", "inject", "safe", "size"]),
     ("crates/agent", &["agent", "finish"]),
     ("crates/agent-api", &["agent"]),
     ("crates/api", &["canary", "inject", "rollout"]),
     ("crates/cli", &["inject", "rollout", "size", "finish"]),
     ("crates/expr", &["inject"]),
     ("crates/inject", &["inject", "finish"]),
-    ("crates/manager", &["agent", "canary", "inject", "install", "rollout", "size"]),
+    ("crates/manager", &["agent", "canary", "inject", "rollout", "safe", "size"]),
     ("crates/plan", &["inject", "rollout"]),
     ("crates/pod", &["inject", "rollout", "size"]),
     ("crates/rightsize", &["size"]),

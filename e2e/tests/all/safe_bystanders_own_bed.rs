@@ -3,43 +3,21 @@
 //! and from the cluster, so that a new one is included.
 
 use std::collections::BTreeSet;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::Client;
+use pillion_api::harm_to_bystanders;
 use pillion_e2e::agents::{self, seen, send};
 use pillion_e2e::bystanders::Bystanders;
-use pillion_e2e::chart::{self, RELEASE, helm, render, said};
+use pillion_e2e::chart::{self, RELEASE, helm, render_everything, said};
 use pillion_e2e::manager::NAMESPACE;
+use pillion_e2e::programs;
 use pillion_testbed::{Bed, Cluster, Config, Look, Signal, apply, until};
 use serde_json::Value;
 
-/// Every feature gate and every part that can be enabled. One replica of each: the node is small.
-const EVERYTHING: [&str; 21] = [
-    "featureGates.PodWebhook=true",
-    "featureGates.SidecarFinish=true",
-    "featureGates.InPodAgent=true",
-    "featureGates.NativeSidecar=true",
-    "featureGates.CPUStartupBoost=true",
-    "agent.image=registry.local/pillion/agent:0.1.0",
-    "agent.targets[0].group=game.kruise.io",
-    "agent.targets[0].version=v1alpha1",
-    "agent.targets[0].resource=gameservers",
-    "agent.targets[0].pointer=/spec/opsState",
-    "agent.listener=true",
-    "agent.listenerAccounts[0].namespace=games",
-    "agent.listenerAccounts[0].config=sidecar-config",
-    "rightsizing.enabled=true",
-    "repair.enabled=true",
-    "podDisruptionBudget.enabled=true",
-    "networkPolicy.enabled=true",
-    "webhook.replicas=1",
-    "controller.replicas=1",
-    "agentController.replicas=1",
-    "rightsizer.replicas=1",
-];
 const PARAMS: &str = "/api/v1/namespaces/pillion-system/configmaps/pillion-agent-policy-params";
 const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
@@ -65,37 +43,6 @@ fn matched_resources(objects: &[Value]) -> BTreeSet<String> {
     resources.map(|it| text(it).split('/').next().unwrap_or_default().to_owned()).collect()
 }
 
-/// Policies and webhook configurations that reject requests of everyone when a part of Pillion is missing.
-fn harmful(objects: &[Value]) -> Vec<String> {
-    let mut harmful = Vec::new();
-    let policies = || objects.iter().filter(|it| it["kind"] == "ValidatingAdmissionPolicy");
-    for policy in policies().filter(|it| !it["spec"]["paramKind"].is_null()) {
-        if policy["spec"]["failurePolicy"] != "Ignore" {
-            harmful.push(format!("{} has parameters and fails closed", text(&policy["metadata"]["name"])));
-        }
-    }
-    for binding in objects.iter().filter(|it| it["kind"] == "ValidatingAdmissionPolicyBinding") {
-        let missing = &binding["spec"]["paramRef"]["parameterNotFoundAction"];
-        if !binding["spec"]["paramRef"].is_null() && missing != "Allow" {
-            harmful.push(format!("{} denies without its parameters", text(&binding["metadata"]["name"])));
-        }
-    }
-    for configuration in objects.iter().filter(|it| is_webhook(it)) {
-        for webhook in items(&configuration["webhooks"]).filter(|it| it["failurePolicy"] != "Ignore") {
-            let selector = &webhook["namespaceSelector"];
-            let is_asked_for = items(&selector["matchExpressions"])
-                .any(|it| it["key"] == "pillion.dev/injection" && it["operator"] == "In")
-                || !selector["matchLabels"]["pillion.dev/injection"].is_null();
-            let is_ours =
-                items(&webhook["rules"]).all(|rule| rule["apiGroups"] == serde_json::json!(["apps.kruise.io"]));
-            if !is_asked_for && !is_ours {
-                harmful.push(format!("{} fails closed for everyone", text(&webhook["name"])));
-            }
-        }
-    }
-    harmful
-}
-
 /// The webhook configurations that the running webhook registered.
 async fn registered(client: &Client) -> Result<Vec<Value>> {
     let mut registered = Vec::new();
@@ -110,10 +57,7 @@ async fn registered(client: &Client) -> Result<Vec<Value>> {
 /// Installs, and lets the bystanders work until Helm is done.
 async fn install(cluster: &Cluster, bystanders: &mut Bystanders, resources: &BTreeSet<String>) -> Result<()> {
     let mut command = cluster.helm(["--namespace", NAMESPACE, "install", RELEASE])?;
-    command.arg(chart::folder()).args(["--create-namespace", "--wait", "--timeout", "180s"]);
-    for value in EVERYTHING {
-        command.args(["--set", value]);
-    }
+    command.arg(chart::folder()).args(chart::everything()).args(["--create-namespace", "--wait", "--timeout", "180s"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     while child.try_wait()?.is_none() {
         bystanders.work("while it is installed", resources).await?;
@@ -135,6 +79,18 @@ fn kubectl(cluster: &Cluster, arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Runs `pillion check` and compares what it says about bystanders.
+fn checked(cluster: &Cluster, expected: &str) -> Result<()> {
+    let output = Command::new(programs::path("pillion")?)
+        .args(["check", "--output", "json"])
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .output()?;
+    let answer: Value = serde_json::from_slice(&output.stdout)?;
+    let line = items(&answer["checks"]).find(|it| it["check"] == "bystanders").context("a line about bystanders")?;
+    ensure!(line["status"] == expected, "{line}");
+    Ok(())
+}
+
 /// The data that the agent controller stored, for a configuration that a `SidecarSet` uses.
 async fn filled_params(client: &Client) -> Result<Value> {
     for object in [agents::namespace("games", "yes"), agents::config(agents::GAME), agents::set("game")] {
@@ -153,7 +109,7 @@ async fn filled_params(client: &Client) -> Result<Value> {
 async fn ci_bystanders_keep_working_whatever_happens_to_the_installation() -> Result<()> {
     let mut bed = Bed::start(Config::control_plane("bystanders").with_node()).await?;
     let (cluster, client) = (bed.cluster().clone(), bed.client().await?);
-    let rendered = render(&cluster, &EVERYTHING)?;
+    let rendered = render_everything(&cluster, &[])?;
     let resources = matched_resources(&rendered);
     ensure!(resources.contains("pods") && resources.contains("gameservers"), "{resources:?}");
     let mut bystanders = Bystanders::arrive(&cluster).await?;
@@ -163,11 +119,12 @@ async fn ci_bystanders_keep_working_whatever_happens_to_the_installation() -> Re
     let resources = matched_resources(&live);
     let data = filled_params(&client).await?;
     bystanders.work("installed", &resources).await?;
+    checked(&cluster, "ok")?;
     restart_api_server(&mut bed).await?;
     bystanders.work("after a restart of the API server", &resources).await?;
 
     // The data is the agent controller's, and an upgrade leaves it.
-    said(helm(&cluster, "upgrade", &EVERYTHING, &["--wait", "--timeout", "180s"])?)?;
+    said(helm(&cluster, "upgrade", &[], &["--reuse-values", "--wait", "--timeout", "180s"])?)?;
     let kept = seen(&client, PARAMS, "the parameters to be there", |found| found?.get("data").cloned()).await?;
     assert_eq!(kept, data);
     // Deleted parameters come back.
@@ -178,20 +135,15 @@ async fn ci_bystanders_keep_working_whatever_happens_to_the_installation() -> Re
     });
     assert_eq!(again.await?, data);
 
+    // All pods of Pillion are gone.
+    bystanders.require_injection().await?;
+    kubectl(&cluster, &["--namespace", NAMESPACE, "scale", "deployment", "--all", "--replicas=0"])?;
+    let selector = "--selector=app.kubernetes.io/name=pillion";
+    kubectl(&cluster, &["--namespace", NAMESPACE, "wait", "--for=delete", "pod", selector, "--timeout=120s"])?;
+    bystanders.work("without a pod of Pillion", &resources).await?;
+    bystanders.work_where_injection_is_required().await?;
+
     // Parameters of every binding are gone for good, as nobody creates them again.
-    kubectl(&cluster, &["--namespace", NAMESPACE, "delete", "deployment", "pillion-agent-controller", "--wait"])?;
-    kubectl(
-        &cluster,
-        &[
-            "--namespace",
-            NAMESPACE,
-            "wait",
-            "--for=delete",
-            "pod",
-            "--selector=app.kubernetes.io/component=agent-controller",
-            "--timeout=60s",
-        ],
-    )?;
     let references = rendered.iter().map(|it| &it["spec"]["paramRef"]).filter(|it| !it.is_null());
     let params: BTreeSet<&str> = references.map(|it| text(&it["name"])).collect();
     assert_eq!(params, BTreeSet::from(["pillion-agent-policy-params"]));
@@ -212,12 +164,13 @@ async fn ci_bystanders_keep_working_whatever_happens_to_the_installation() -> Re
 async fn ci_no_policy_of_the_chart_can_reject_everyone() -> Result<()> {
     let bed = Bed::start(Config::control_plane("harmless-chart")).await?;
     for layout in ["layout=Separate", "layout=OnePod"] {
-        let mut rendered = render(bed.cluster(), &[&EVERYTHING[..], &[layout]].concat())?;
-        assert_eq!(harmful(&rendered), Vec::<String>::new(), "{layout}");
+        let mut rendered = render_everything(bed.cluster(), &[layout])?;
+        assert_eq!(harm_to_bystanders(&rendered), Vec::<String>::new(), "{layout}");
         // The same with a policy that fails closed, or all this proves nothing.
         let policy = rendered.iter_mut().find(|it| !it["spec"]["paramKind"].is_null()).context("a policy")?;
         policy["spec"]["failurePolicy"] = "Fail".into();
-        assert_eq!(harmful(&rendered), ["pillion-agent-keys has parameters and fails closed"], "{layout}");
+        let harm = "ValidatingAdmissionPolicy pillion-agent-keys: it has parameters and fails closed: set failurePolicy to Ignore";
+        assert_eq!(harm_to_bystanders(&rendered), [harm], "{layout}");
     }
     bed.stop().await?;
     Ok(())
