@@ -268,7 +268,7 @@ fn to_the_controller() -> Vec<Case> {
         case(
             "the status",
             Request::patch("listed/status", json!({"status": {"reason": "mine"}})),
-            Some("the controller of Pillion may not UPDATE pods/status"),
+            Some("the controller of Pillion may not UPDATE pods/status shop/listed"),
         ),
         case(
             "a container to look around in",
