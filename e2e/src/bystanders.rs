@@ -20,6 +20,7 @@ const USER: &str = "alice";
 const NODE: &str = "real-0";
 /// A namespace in which a pod must not start without its sidecars.
 const REQUIRED: &str = "strict";
+const REQUIRED_PODS: &str = "/api/v1/namespaces/strict/pods";
 
 /// A cluster administrator, an ordinary user of one namespace, the real node, the scheduler and the garbage collector.
 pub struct Bystanders {
@@ -165,19 +166,17 @@ impl Bystanders {
         apply(&admin.client, "e2e", &namespace).await?;
         let account = format!("/api/v1/namespaces/{REQUIRED}/serviceaccounts/default");
         crate::Manager::until_served(&admin.client, &[&account]).await?;
-        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
-        admin.send(Method::POST, &path, pod("before", &[], &[container("app", &[])])).await
+        admin.send(Method::POST, REQUIRED_PODS, pod("before", &[], &[container("app", &[])])).await
     }
 
     /// Without the webhook, the namespace that requires injection rejects new pods and nothing else.
     pub async fn work_where_injection_is_required(&self) -> Result<()> {
         let admin = &self.actors[0];
-        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
         let new = pod("after", &[], &[container("app", &[])]);
-        let answer = send(&admin.client, Method::POST, &path, &new).await?;
+        let answer = send(&admin.client, Method::POST, REQUIRED_PODS, &new).await?;
         let message = answer.err().context("a pod was created without its sidecars")?;
         ensure!(message.contains("failed calling webhook \"required-pods.pillion.dev\""), "{message}");
-        let one = format!("{path}/before");
+        let one = format!("{REQUIRED_PODS}/before");
         admin.send(Method::PATCH, &one, json!({"metadata": {"labels": {"seen": "yes"}}})).await?;
         let condition = json!({"type": "example.com/Seen", "status": "True", "lastTransitionTime": null});
         admin.send(Method::PATCH, &format!("{one}/status"), json!({"status": {"conditions": [condition]}})).await?;
@@ -186,8 +185,7 @@ impl Bystanders {
 
     /// Creates a pod in the namespace that requires injection, after every object that can reject was removed.
     pub async fn work_where_nothing_rejects(&self) -> Result<()> {
-        let path = format!("/api/v1/namespaces/{REQUIRED}/pods");
-        self.actors[0].send(Method::POST, &path, pod("after", &[], &[container("app", &[])])).await
+        self.actors[0].send(Method::POST, REQUIRED_PODS, pod("after", &[], &[container("app", &[])])).await
     }
 
     /// A node creates mirror pods of its static pods, and deletes them.

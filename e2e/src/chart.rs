@@ -1,7 +1,7 @@
 //! The chart of this repository, rendered and installed by Helm itself.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
@@ -22,15 +22,15 @@ pub fn folder() -> PathBuf {
 }
 
 /// Flags of Helm for an installation with every feature gate and every part.
-pub fn everything() -> [String; 2] {
+fn everything() -> [String; 2] {
     ["--values".to_owned(), folder().join("ci/everything-values.yaml").display().to_string()]
 }
 
-/// Installs the chart with everything, and waits until it runs.
-pub fn install_everything(cluster: &Cluster) -> Result<()> {
-    let flags = everything();
-    let flags = [&flags[0], &flags[1], "--create-namespace", "--wait", "--timeout", "180s"];
-    said(helm(cluster, "install", &[], &flags)?).map(drop)
+/// The command that installs the chart with everything and waits until it runs.
+pub fn install_everything(cluster: &Cluster) -> Result<Command> {
+    let mut command = cluster.helm(["--namespace", NAMESPACE, "install", RELEASE])?;
+    command.arg(folder()).args(everything()).args(["--create-namespace", "--wait", "--timeout", "180s"]);
+    Ok(command)
 }
 
 /// Runs a verb of Helm on the chart (`template`, `install`, …) in the manager's namespace, with these values

@@ -66,7 +66,7 @@ fn policy(object: &Value) -> Vec<String> {
     found
 }
 
-/// Whether a rule matches resources that nobody listed. `pods/*` is a list of subresources of one resource.
+/// Returns true if a rule matches resources that nobody listed. `pods/*` is a list of subresources of one resource.
 fn has_wildcard(rule: &Value) -> bool {
     let has = |field: &str, wildcards: &[&str]| {
         items(&rule[field]).filter_map(Value::as_str).any(|it| wildcards.contains(&it))
@@ -99,7 +99,7 @@ fn webhooks(object: &Value) -> Vec<String> {
     found
 }
 
-/// Whether a webhook concerns only namespaces that require injection.
+/// Returns true if a webhook concerns only namespaces that require injection.
 fn is_required(webhook: &Value) -> bool {
     let (label, required) = names::INJECTION_LABEL;
     let selector = &webhook["namespaceSelector"];

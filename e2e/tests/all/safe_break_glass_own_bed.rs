@@ -44,7 +44,7 @@ async fn ci_every_object_that_can_reject_is_removed_by_the_page_and_restored() -
     let bed = Bed::start(Config::control_plane("break-glass").with_node()).await?;
     let (cluster, client) = (bed.cluster(), bed.client().await?);
     let bystanders = Bystanders::arrive(cluster).await?;
-    chart::install_everything(cluster)?;
+    chart::said(chart::install_everything(cluster)?.output()?)?;
     let until_registered = || {
         until("the webhook to register itself", pillion_e2e::agents::PATIENCE, || async {
             Ok(match rejecting(&client).await {

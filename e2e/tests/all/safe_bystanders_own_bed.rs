@@ -12,7 +12,7 @@ use kube::Client;
 use pillion_api::harm_to_bystanders;
 use pillion_e2e::agents::{self, seen, send};
 use pillion_e2e::bystanders::Bystanders;
-use pillion_e2e::chart::{self, RELEASE, helm, render_everything, said};
+use pillion_e2e::chart::{helm, install_everything, render_everything, said};
 use pillion_e2e::manager::NAMESPACE;
 use pillion_e2e::programs;
 use pillion_testbed::{Bed, Cluster, Config, Look, Signal, apply, until};
@@ -56,9 +56,7 @@ async fn registered(client: &Client) -> Result<Vec<Value>> {
 
 /// Installs, and lets the bystanders work until Helm is done.
 async fn install(cluster: &Cluster, bystanders: &mut Bystanders, resources: &BTreeSet<String>) -> Result<()> {
-    let mut command = cluster.helm(["--namespace", NAMESPACE, "install", RELEASE])?;
-    command.arg(chart::folder()).args(chart::everything()).args(["--create-namespace", "--wait", "--timeout", "180s"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut child = install_everything(cluster)?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     while child.try_wait()?.is_none() {
         bystanders.work("while it is installed", resources).await?;
     }

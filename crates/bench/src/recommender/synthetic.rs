@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::{arm, feed};
 use crate::cost;
+use crate::output::print;
 
 const NAMESPACES: usize = 50;
 /// Pods of two containers, of each autoscaler.
@@ -81,13 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let report = json!({"containers": pods.len() * 2, "autoscalers": keys.len(), "passes": passes,
         "resident_mib": arm::mebibytes(own, "VmRSS")?, "peak_mib": arm::mebibytes(own, "VmHWM")?,
         "load": fs::read_to_string("/proc/loadavg")?.trim()});
-    print(&report);
+    print(&format!("{report:#}"));
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the figures are this command's data")]
-fn print(report: &Value) {
-    println!("{report:#}");
 }
 
 fn autoscaler_key(number: usize) -> Key {

@@ -9,7 +9,7 @@ use crate::live::kinds::{
     ADMISSION_POLICY, ADMISSION_POLICY_BINDING, Kind, MUTATING_REGISTRATION, VALIDATING_REGISTRATION,
 };
 
-/// Whether requests of other accounts succeed when a part of Pillion is missing.
+/// Checks that requests of other accounts succeed when a part of Pillion is missing.
 pub(super) fn check(seen: &Seen) -> Check {
     let name = "bystanders";
     let validating = seen.validating.as_ref().map(|found| found.iter().cloned().collect());

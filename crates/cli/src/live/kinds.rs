@@ -13,6 +13,11 @@ pub(crate) struct Kind {
     short: &'static str,
 }
 
+/// A kind of objects that decide about requests.
+const fn of_admission(name: &'static str, plural: &'static str, short: &'static str) -> Kind {
+    Kind { name, api_version: "admissionregistration.k8s.io/v1", plural, short }
+}
+
 pub(crate) const POD: Kind = Kind { name: "Pod", api_version: "v1", plural: "pods", short: "po" };
 pub(crate) const SIDECAR_SET: Kind =
     Kind { name: "SidecarSet", api_version: pillion_api::API_VERSION, plural: "sidecarsets", short: "scs" };
@@ -23,31 +28,17 @@ pub(crate) const CONFIG_MAP: Kind = Kind { name: "ConfigMap", api_version: "v1",
 pub(crate) const DEPLOYMENT: Kind =
     Kind { name: "Deployment", api_version: "apps/v1", plural: "deployments", short: "deploy" };
 
-pub(crate) const MUTATING_REGISTRATION: Kind = Kind {
-    name: "MutatingWebhookConfiguration",
-    api_version: "admissionregistration.k8s.io/v1",
-    plural: "mutatingwebhookconfigurations",
-    short: "mutatingwebhookconfiguration",
-};
-
-pub(crate) const VALIDATING_REGISTRATION: Kind = Kind {
-    name: "ValidatingWebhookConfiguration",
-    api_version: "admissionregistration.k8s.io/v1",
-    plural: "validatingwebhookconfigurations",
-    short: "validatingwebhookconfiguration",
-};
-pub(crate) const ADMISSION_POLICY: Kind = Kind {
-    name: "ValidatingAdmissionPolicy",
-    api_version: "admissionregistration.k8s.io/v1",
-    plural: "validatingadmissionpolicies",
-    short: "validatingadmissionpolicy",
-};
-pub(crate) const ADMISSION_POLICY_BINDING: Kind = Kind {
-    name: "ValidatingAdmissionPolicyBinding",
-    api_version: "admissionregistration.k8s.io/v1",
-    plural: "validatingadmissionpolicybindings",
-    short: "validatingadmissionpolicybinding",
-};
+pub(crate) const MUTATING_REGISTRATION: Kind =
+    of_admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutatingwebhookconfiguration");
+pub(crate) const VALIDATING_REGISTRATION: Kind =
+    of_admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validatingwebhookconfiguration");
+pub(crate) const ADMISSION_POLICY: Kind =
+    of_admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies", "validatingadmissionpolicy");
+pub(crate) const ADMISSION_POLICY_BINDING: Kind = of_admission(
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    "validatingadmissionpolicybinding",
+);
 pub(crate) const CUSTOM_RESOURCE: Kind = Kind {
     name: "CustomResourceDefinition",
     api_version: "apiextensions.k8s.io/v1",
