@@ -10,6 +10,9 @@ with_manager_image := '^(inject(_chart.*|_load.*|_quickstart.*)?|safe.*|agent(_p
 # And of those whose pods run the agent.
 with_agent_image := '^((finish|agent|safe).*)?$'
 
+# E2e tests that compare everything on the machine before and after a bed, or measure latencies: nothing runs beside them.
+alone := 'test(/^smoke_own_bed/) | test(/^inject_(hostile|load)/) | test(/^canary_/) | test(/^finish_phases/) | test(/told_to_end_soon/) | test(/a_large_rollout/)'
+
 # `--timings` where the gate records times.
 timings := env("PILLION_TIMINGS", "")
 # The packages that e2e tests are built with. The gate builds the whole workspace once: cargo builds a dependency again for every other
@@ -90,15 +93,32 @@ footprint: (tools "chart")
 e2e-programs:
     cargo build --quiet --locked {{ timings }} {{ e2e_programs }}
 
-# Modules ending in `_own_bed` start beds of their own; all others share one.
+# Modules ending in `_own_bed` start beds of their own; all others share one, beside them. The tests in `alone` come last.
 # The tier ci runs the manager of the dev build in its image too, the others the shipped one, which takes minutes to compile.
 # Tests on a real Kubernetes whose name starts with PREFIX, of one TIER (ci, nightly) or of both.
 e2e PREFIX='' TIER='(ci|nightly)': (tools "gates" "bed" "chart") e2e-programs (images "testapp" + (if PREFIX =~ with_agent_image { " agent" } else { "" }) + (if PREFIX =~ with_manager_image { if TIER == "ci" { " manager-dev" } else { " manager" } } else { "" }))
-    {{ with_gates }} cargo nextest run --locked {{ e2e_packages }} --profile e2e --no-tests=pass \
-        -E 'package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/^[a-z0-9_]*_own_bed::{{ TIER }}_/)'
-    {{ with_gates }} cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \
-        cargo nextest run --locked {{ e2e_packages }} --profile e2e-shared --no-tests=pass \
-        -E 'package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/::{{ TIER }}_/) & not test(/^[a-z0-9_]*_own_bed::/)'
+    #!/usr/bin/env bash
+    set -uo pipefail
+    export {{ with_gates }}
+    tests='package(pillion-e2e) & test(/^{{ PREFIX }}/) & test(/::{{ TIER }}_/)'
+    own='test(/^[a-z0-9_]*_own_bed::/)'
+    run() { cargo nextest run --locked {{ e2e_packages }} --no-tests=pass --profile "$1" -E "$tests & $2"; }
+    status=0
+    shared=
+    output=$(mktemp)
+    trap 'kill $shared 2>/dev/null; rm "$output"' EXIT
+    if cargo nextest list --locked {{ e2e_packages }} -E "$tests & not $own" | grep --quiet ::; then
+        export -f run
+        export tests own
+        cargo run --quiet --locked --package pillion-testbed --bin bed -- run --node --fleet 10 --metrics -- \
+            bash -c 'run e2e-shared "not $own"' >"$output" 2>&1 &
+        shared=$!
+    fi
+    run e2e "$own & not ({{ alone }})" || status=$?
+    wait $shared || status=$?
+    cat "$output"
+    run e2e-alone "$own & ({{ alone }})" || status=$?
+    exit $status
 
 # Format, lints and tests of the crates that differ from BASE. Under a minute for a change in a leaf crate.
 quick BASE='main': (tools "gates")

@@ -11,13 +11,15 @@ pub mod touched;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::thread;
 use std::time::{Instant, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 
 use crate::source_tree::SourceTree;
+use crate::times::stopwatch::Stopwatch;
 use crate::times::{Entry, Kind, Records, Run, table};
 use crate::workspace::Workspace;
 
@@ -48,10 +50,11 @@ impl Tier {
     }
 }
 
-/// Runs the steps of the tier `ci` one after the other, and stops at the first that fails. `say` gets lines for people.
+/// Runs the rows of the tier `ci` one after the other, and stops at the first in which a step fails. `say` gets lines for people.
 pub fn run_ci(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> anyhow::Result<bool> {
     // The seed with which laws are repeated everywhere; the tier nightly draws others.
     let seed = variable_or("PILLION_SEED", || "1".to_owned());
+    let stopwatch = Stopwatch::start()?;
     let records = Records::of(workspace);
     records.clear()?;
     introduce(Tier::Ci, &seed, say);
@@ -61,16 +64,19 @@ pub fn run_ci(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> anyhow::Resul
     let mut times = Vec::new();
     let mut failed = None;
     let mut flaky = BTreeSet::new();
-    for step in steps::ci() {
-        let outcome = run_step(workspace, &records, &step, &seed, say)?;
-        times.push(outcome.time);
-        flaky.extend(outcome.flaky);
-        if !outcome.is_passed {
-            failed = Some(step);
+    for row in steps::ci() {
+        for (step, outcome) in row.iter().zip(run_row(workspace, &records, &row, &seed, say)?) {
+            times.push(outcome.time);
+            flaky.extend(outcome.flaky);
+            if !outcome.is_passed {
+                failed = Some(step.clone());
+            }
+        }
+        if failed.is_some() {
             break;
         }
     }
-    finish(workspace, &records, "just ci", times, say)?;
+    finish(workspace, &records, "just ci", stopwatch, times, say)?;
     for test in flaky {
         say(&format!("gate: FLAKY: {test} failed, and passed when it was tried again"));
     }
@@ -115,30 +121,51 @@ fn skipped(tree: &SourceTree) -> Vec<String> {
     ]
 }
 
-fn run_step(
+/// Runs steps at the same time. The CPU time of all of them counts for the first.
+fn run_row(
     workspace: &Workspace,
     records: &Records,
-    step: &Step,
+    row: &[Step],
     seed: &str,
     say: &mut dyn FnMut(&str),
-) -> anyhow::Result<Outcome> {
-    say(&format!("gate: step {}", step.name));
+) -> anyhow::Result<Vec<Outcome>> {
+    for step in row {
+        say(&format!("gate: step {}", step.name));
+    }
     let (began, cpu) = (Instant::now(), children_cpu_seconds()?);
-    let status = Command::new("just")
+    let children: Vec<Child> =
+        row.iter().map(|step| start(workspace, records, step, seed)).collect::<Result<_, _>>()?;
+    let ended = thread::scope(|scope| -> anyhow::Result<Vec<_>> {
+        let waiting: Vec<_> = children
+            .into_iter()
+            .map(|mut child| scope.spawn(move || (child.wait(), began.elapsed().as_secs_f64())))
+            .collect();
+        waiting.into_iter().map(|it| it.join().map_err(|_| anyhow!("waiting for a step panicked"))).collect()
+    })?;
+    let mut cpu = Some(children_cpu_seconds()? - cpu);
+    let mut outcomes = Vec::new();
+    for (step, (status, wall)) in row.iter().zip(ended) {
+        let status = status.with_context(|| format!("cannot wait for step {}", step.name))?;
+        let time = Entry { kind: Kind::Step, name: step.name.clone(), wall, cpu: cpu.take() };
+        let verdict = if status.success() { "passed" } else { "FAILED" };
+        say(&format!("gate: step {} {verdict} after {wall:.0} s", step.name));
+        let cases = records.collect(&step.name)?;
+        let flaky: BTreeSet<String> = cases.iter().filter(|case| case.is_flaky).map(|case| case.name.clone()).collect();
+        let is_flaky_alone = !flaky.is_empty() && !cases.iter().any(|case| case.is_failed);
+        outcomes.push(Outcome { is_passed: status.success(), time, flaky, is_flaky_alone });
+    }
+    Ok(outcomes)
+}
+
+fn start(workspace: &Workspace, records: &Records, step: &Step, seed: &str) -> anyhow::Result<Child> {
+    Command::new("just")
         .args(&step.arguments)
         .current_dir(&workspace.root)
         .env("PILLION_SEED", seed)
         .envs(records.environment())
         .envs(step.environment.iter().copied())
-        .status()
-        .context("cannot run just: CONTRIBUTING.md says how to install it")?;
-    let wall = began.elapsed().as_secs_f64();
-    let time = Entry { kind: Kind::Step, name: step.name.clone(), wall, cpu: Some(children_cpu_seconds()? - cpu) };
-    say(&format!("gate: step {} {} after {wall:.0} s", step.name, if status.success() { "passed" } else { "FAILED" }));
-    let cases = records.collect(&step.name)?;
-    let flaky: BTreeSet<String> = cases.iter().filter(|case| case.is_flaky).map(|case| case.name.clone()).collect();
-    let is_flaky_alone = !flaky.is_empty() && !cases.iter().any(|case| case.is_failed);
-    Ok(Outcome { is_passed: status.success(), time, flaky, is_flaky_alone })
+        .spawn()
+        .context("cannot run just: CONTRIBUTING.md says how to install it")
 }
 
 /// Stores the times of a run, and prints the steps and the slowest entries.
@@ -146,15 +173,17 @@ fn finish(
     workspace: &Workspace,
     records: &Records,
     command: &str,
+    stopwatch: Stopwatch,
     mut entries: Vec<Entry>,
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<()> {
     entries.extend(records.entries()?);
-    let run = Run { commit: commit(workspace)?, command: command.to_owned(), entries };
+    let run = Run { commit: commit(workspace)?, command: command.to_owned(), duration: stopwatch.read()?, entries };
     records.store(&run)?;
-    say("gate: steps");
+    say(&format!("gate: steps; {}", table::duration(&run)));
     for entry in run.entries.iter().filter(|entry| entry.kind == Kind::Step) {
-        say(&format!("{:8.0} s ({:.0} of CPU)  {}", entry.wall, entry.cpu.unwrap_or_default(), entry.name));
+        let cpu = entry.cpu.map_or(String::new(), |cpu| format!(" ({cpu:.0} of CPU)"));
+        say(&format!("{:8.0} s{cpu}  {}", entry.wall, entry.name));
     }
     say(&format!("gate: the {SLOWEST} slowest entries; `just ci-times NAME` writes all of them"));
     say(table::slowest(&run, SLOWEST).trim_end());

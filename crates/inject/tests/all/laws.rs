@@ -24,13 +24,16 @@ struct Case {
     pod: Value,
     namespace: Namespace,
     sets: Vec<Meaning>,
+    index: SetIndex,
 }
 
 impl Case {
     fn of(admission: &Admission) -> Self {
         let namespace =
             Namespace { name: admission.namespace.name.clone(), labels: admission.namespace.labels.clone() };
-        Self { pod: admission.pod.clone(), namespace, sets: admission.meanings() }
+        let sets = admission.meanings();
+        let index = SetIndex::new(sets.iter().cloned());
+        Self { pod: admission.pod.clone(), namespace, sets, index }
     }
 
     fn matching(&self) -> Vec<&Meaning> {
@@ -40,8 +43,8 @@ impl Case {
     fn matching_pod(&self, pod: &Value) -> Vec<&Meaning> {
         let bytes = pod.to_string();
         let head = PodHead::parse(bytes.as_bytes()).expect("a drawn pod is JSON");
-        let index = SetIndex::new(self.sets.iter().cloned());
-        let names: BTreeSet<String> = index.of_pod(&head, &self.namespace).iter().map(|set| set.name.clone()).collect();
+        let names: BTreeSet<String> =
+            self.index.of_pod(&head, &self.namespace).iter().map(|set| set.name.clone()).collect();
         self.sets.iter().filter(|set| names.contains(&set.name)).collect()
     }
 
@@ -94,8 +97,8 @@ fn a_pod_that_exists_tells_what_was_decided(case: &Case) -> TestCaseResult {
     }
     let pod = decision.pod.as_ref().unwrap_or(&case.pod);
     let Some(living) = living(pod, 1) else { return Ok(()) };
-    let index = SetIndex::new(case.sets.iter().cloned());
-    let found = standings(&living, &case.namespace, &index, Installation::default(), |_| Some(Timestamp::UNIX_EPOCH));
+    let found =
+        standings(&living, &case.namespace, &case.index, Installation::default(), |_| Some(Timestamp::UNIX_EPOCH));
     let all_observe = decision.verdicts.iter().all(|verdict| verdict.outcome == Outcome::Observed);
     if all_observe && pod["metadata"]["annotations"].get(marks::INJECTED_SETS).is_some() {
         // A pod with a list that nobody had reason to look at.
@@ -137,11 +140,10 @@ fn an_edit_does_to_an_injected_pod_what_it_does_to_the_pod_it_was(case: &Case) -
         return Ok(());
     }
     let Some(injected) = case.decide(&case.pod, &sets).pod else { return Ok(()) };
-    let index = SetIndex::new(case.sets.iter().cloned());
     for (set, other) in sets.iter().zip(sets.iter().cycle().skip(1)) {
         let edited = Meaning { template: other.template.clone(), ..(*set).clone() };
         for after in [None, Some(&edited)] {
-            let edit = Edit::new(&set.name, Some(set), after, &index);
+            let edit = Edit::new(&set.name, Some(set), after, &case.index);
             let expected = edit.effect(&case.pod, &case.namespace, Installation::default());
             let effect = edit.effect_on_existing(&injected, &case.namespace, Installation::default());
             prop_assert_eq!(effect, expected);

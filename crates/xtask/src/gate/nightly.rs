@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::slice;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::{Tier, commit, finish, introduce, run_step, seed_from_clock, steps, variable_or};
+use super::{Tier, commit, finish, introduce, run_row, seed_from_clock, steps, variable_or};
 use crate::times::Records;
+use crate::times::stopwatch::Stopwatch;
 use crate::workspace::Workspace;
 
 /// The result of a step or of a nightly run, from which its exit code follows.
@@ -40,6 +42,7 @@ pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn Fn
     let share =
         variable_or("PILLION_MUTANT_SHARE", || (seed_from_clock().parse::<u64>().unwrap_or(0) / DAY).to_string());
     let share = share.parse().context("PILLION_MUTANT_SHARE must be a number")?;
+    let stopwatch = Stopwatch::start()?;
     let records = Records::of(workspace);
     records.clear()?;
     introduce(Tier::Nightly, &seed, say);
@@ -51,7 +54,8 @@ pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn Fn
             results.push((step, Verdict::Passed, "passed in an earlier run"));
             continue;
         }
-        let outcome = run_step(workspace, &records, &step, &seed, say)?;
+        let row = run_row(workspace, &records, slice::from_ref(&step), &seed, say)?;
+        let outcome = row.into_iter().next().context("a step has an outcome")?;
         times.push(outcome.time);
         let (verdict, shown) = match (outcome.is_passed, outcome.is_flaky_alone) {
             (true, _) => (Verdict::Passed, "passed"),
@@ -65,7 +69,7 @@ pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn Fn
         }
         results.push((step, verdict, shown));
     }
-    finish(workspace, &records, "just nightly", times, say)?;
+    finish(workspace, &records, "just nightly", stopwatch, times, say)?;
     say("gate: summary of the tier nightly");
     for (step, verdict, shown) in &results {
         let how = if *verdict == Verdict::Passed { String::new() } else { format!(": run `{}`", step.command()) };

@@ -12,8 +12,10 @@ const LEAST: f64 = 1.0;
 pub fn page(title: &str, run: &Run) -> String {
     let mut page = format!(
         "# {title}\n\nWritten by `just ci-times`. Seconds of wall time, and of CPU time where it is known (of an e2e test with its bed and \
-         all its processes).\n\nCommit `{}`, command `{}`.\n",
-        run.commit, run.command
+         all its processes).\n\nCommit `{}`, command `{}`: {}.\n",
+        run.commit,
+        run.command,
+        duration(run)
     );
     for (kind, heading) in [
         (Kind::Step, "Steps"),
@@ -26,6 +28,15 @@ pub fn page(title: &str, run: &Run) -> String {
     }
     beds(&mut page, &of_kind(run, Kind::Bed));
     page
+}
+
+/// The duration of a run in words.
+pub fn duration(run: &Run) -> String {
+    format!(
+        "{:.0} s, in which the host gave {:.0} % of the CPU time of this machine to others",
+        run.duration.wall,
+        run.duration.stolen * 100.0
+    )
 }
 
 /// The slowest entries, without the steps that hold them.

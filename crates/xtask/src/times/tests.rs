@@ -52,6 +52,7 @@ fn a_run_is_stored_and_printed() {
     let run = Run {
         commit: "0123".to_owned(),
         command: "just ci".to_owned(),
+        duration: Duration { wall: 13.4, stolen: 0.031 },
         entries: vec![
             entry(Kind::Step, "lint", 0.5, Some(0.25)),
             entry(Kind::Compile, "serde lib (dev)", 0.5, None),
@@ -69,7 +70,7 @@ fn a_run_is_stored_and_printed() {
 
 Written by `just ci-times`. Seconds of wall time, and of CPU time where it is known (of an e2e test with its bed and all its processes).
 
-Commit `0123`, command `just ci`.
+Commit `0123`, command `just ci`: 13 s, in which the host gave 3 % of the CPU time of this machine to others.
 
 ## Steps
 
