@@ -30,7 +30,7 @@ use crate::slot::Slot;
 pub(crate) const PROGRAM_VARIABLE: &str = "PILLION_BED_PROGRAM";
 
 /// How long the keeper may take to answer; it only spawns and signals.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running keeper. Dropping it ends the bed and waits until everything is gone.
 #[derive(Debug)]

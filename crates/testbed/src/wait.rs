@@ -1,7 +1,9 @@
 //! Waiting on a condition with a deadline; the only way a bed or a test waits.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use pillion_stopwatch::Stopwatch;
 
 use crate::error::Error;
 
@@ -17,18 +19,19 @@ pub enum Look<T> {
     NotYet(String),
 }
 
-/// Looks until it is done or `limit` has passed. An error ends the wait at once.
+/// Looks until it is done or this machine had `limit`, without the time that its host gave to others. An error ends the wait at
+/// once.
 pub async fn until<T, F>(what: &str, limit: Duration, mut look: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<Look<T>, Error>>,
 {
-    let deadline = Instant::now() + limit;
+    let stopwatch = Stopwatch::start();
     loop {
         let seen = match look().await? {
             Look::Done(value) => return Ok(value),
             Look::NotYet(seen) => seen,
         };
-        if Instant::now() > deadline {
+        if stopwatch.elapsed().had() > limit {
             return Err(Error::TimedOut { what: what.to_owned(), limit, seen });
         }
         tokio::time::sleep(PAUSE).await;

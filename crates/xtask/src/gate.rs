@@ -17,9 +17,9 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use clap::ValueEnum;
+use pillion_stopwatch::{Elapsed, Stopwatch};
 
 use crate::source_tree::SourceTree;
-use crate::times::stopwatch::Stopwatch;
 use crate::times::{Entry, Kind, Records, Run, table};
 use crate::workspace::Workspace;
 
@@ -54,7 +54,7 @@ impl Tier {
 pub fn run_ci(workspace: &Workspace, say: &mut dyn FnMut(&str)) -> anyhow::Result<bool> {
     // The seed with which laws are repeated everywhere; the tier nightly draws others.
     let seed = variable_or("PILLION_SEED", || "1".to_owned());
-    let stopwatch = Stopwatch::start()?;
+    let stopwatch = Stopwatch::start();
     let records = Records::of(workspace);
     records.clear()?;
     introduce(Tier::Ci, &seed, say);
@@ -178,7 +178,9 @@ fn finish(
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<()> {
     entries.extend(records.entries()?);
-    let run = Run { commit: commit(workspace)?, command: command.to_owned(), duration: stopwatch.read()?, entries };
+    let Elapsed { wall, stolen } = stopwatch.elapsed();
+    let (commit, command) = (commit(workspace)?, command.to_owned());
+    let run = Run { commit, command, wall: wall.as_secs_f64(), stolen, entries };
     records.store(&run)?;
     say(&format!("gate: steps; {}", table::duration(&run)));
     for entry in run.entries.iter().filter(|entry| entry.kind == Kind::Step) {

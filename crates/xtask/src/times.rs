@@ -6,7 +6,6 @@
 
 pub mod cargo_timings;
 pub mod junit;
-pub mod stopwatch;
 pub mod table;
 
 use std::collections::BTreeMap;
@@ -58,20 +57,12 @@ pub struct Run {
     pub commit: String,
     /// The command that was run.
     pub command: String,
-    /// Its duration.
-    #[serde(flatten)]
-    pub duration: Duration,
-    /// Every entry.
-    pub entries: Vec<Entry>,
-}
-
-/// The duration of a run, and how much of the machine it had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Duration {
     /// Seconds from its start to its end.
     pub wall: f64,
     /// The share of the CPU time of this machine that its host gave to others meanwhile, from 0 to 1.
     pub stolen: f64,
+    /// Every entry.
+    pub entries: Vec<Entry>,
 }
 
 /// Seconds below which a unit of cargo counts as up to date.

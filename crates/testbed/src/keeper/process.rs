@@ -24,7 +24,7 @@ use crate::slot::Slot;
 /// How soon an ended part is noticed.
 const TICK: Duration = Duration::from_millis(20);
 /// How long cleaning up may take before what is left is reported.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs until the pipe closes or an end is asked for. `locks` is the folder of slot locks.
 pub(crate) fn keep(locks: &Path) -> io::Result<()> {

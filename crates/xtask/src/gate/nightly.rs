@@ -7,11 +7,11 @@ use std::path::Path;
 use std::slice;
 
 use anyhow::Context;
+use pillion_stopwatch::Stopwatch;
 use serde::{Deserialize, Serialize};
 
 use super::{Tier, commit, finish, introduce, run_row, seed_from_clock, steps, variable_or};
 use crate::times::Records;
-use crate::times::stopwatch::Stopwatch;
 use crate::workspace::Workspace;
 
 /// The result of a step or of a nightly run, from which its exit code follows.
@@ -42,7 +42,7 @@ pub fn run(workspace: &Workspace, prefix: &str, is_fresh: bool, say: &mut dyn Fn
     let share =
         variable_or("PILLION_MUTANT_SHARE", || (seed_from_clock().parse::<u64>().unwrap_or(0) / DAY).to_string());
     let share = share.parse().context("PILLION_MUTANT_SHARE must be a number")?;
-    let stopwatch = Stopwatch::start()?;
+    let stopwatch = Stopwatch::start();
     let records = Records::of(workspace);
     records.clear()?;
     introduce(Tier::Nightly, &seed, say);

@@ -185,10 +185,17 @@ pub const CRATES: &[CrateRule] = &[
         test_imports: NO_MORE,
     },
     CrateRule {
+        name: "stopwatch",
+        decides: "how long something took on a machine whose host may give its CPU time to others",
+        kind: Kind::Development,
+        imports: &[],
+        test_imports: NO_MORE,
+    },
+    CrateRule {
         name: "testbed",
         decides: "how a real cluster is started on one machine, and how it leaves no trace",
         kind: Kind::Development,
-        imports: &["tools"],
+        imports: &["stopwatch", "tools"],
         test_imports: NO_MORE,
     },
     CrateRule {
@@ -222,7 +229,7 @@ pub const CRATES: &[CrateRule] = &[
         name: "xtask",
         decides: "chores of the repository: images, generated files, the rules of this page",
         kind: Kind::Development,
-        imports: &["api", "cli", "tools", "quantity", "expr", "agent-api"],
+        imports: &["stopwatch", "api", "cli", "tools", "quantity", "expr", "agent-api"],
         test_imports: NO_MORE,
     },
     CrateRule {

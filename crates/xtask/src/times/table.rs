@@ -34,8 +34,8 @@ pub fn page(title: &str, run: &Run) -> String {
 pub fn duration(run: &Run) -> String {
     format!(
         "{:.0} s, in which the host gave {:.0} % of the CPU time of this machine to others",
-        run.duration.wall,
-        run.duration.stolen * 100.0
+        run.wall,
+        run.stolen * 100.0
     )
 }
 

@@ -52,7 +52,8 @@ fn a_run_is_stored_and_printed() {
     let run = Run {
         commit: "0123".to_owned(),
         command: "just ci".to_owned(),
-        duration: Duration { wall: 13.4, stolen: 0.031 },
+        wall: 13.4,
+        stolen: 0.031,
         entries: vec![
             entry(Kind::Step, "lint", 0.5, Some(0.25)),
             entry(Kind::Compile, "serde lib (dev)", 0.5, None),
