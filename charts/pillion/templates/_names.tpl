@@ -14,7 +14,7 @@ system:serviceaccount:{{ .namespace }}:{{ include "pillion.account" . }}
 
 {{/*
 Everything of pods that can be written, except the status. Updates of the status are the most frequent writes of a cluster, and the API
-server converts the pod for each policy that matches; pillion-marks, which has to match them, keeps accounts of Pillion from writing a status.
+server converts the pod for each policy that matches; pillion-status-marks keeps accounts of Pillion from writing the status of an injected pod.
 */}}
 {{- define "pillion.pods-without-status" -}}
 pods, pods/attach, pods/binding, pods/ephemeralcontainers, pods/eviction, pods/exec, pods/portforward, pods/proxy, pods/resize, bindings

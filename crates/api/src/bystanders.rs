@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::names;
 
 /// Policies that limit every account, each by comparing a few keys of Pillion and nothing else.
-const GUARDED: [&str; 2] = ["pillion-marks", "pillion-agent-copies"];
+const GUARDED: [&str; 3] = ["pillion-marks", "pillion-status-marks", "pillion-agent-copies"];
 /// API groups of Pillion's own kinds.
 const OWN_GROUPS: [&str; 2] = ["apps.kruise.io", "pillion.dev"];
 /// The longest that a webhook may delay a request, in seconds.

@@ -358,7 +358,7 @@ fn to_everybody_else() -> Vec<Case> {
         ),
         case(
             "the record, forged on a pod without one",
-            Request::patch("plain/status", annotation("pillion.dev/decision", json!("{}"))),
+            Request::patch("plain", annotation("pillion.dev/decision", json!("{}"))),
             Some(
                 "pod shop/plain: annotation pillion.dev/decision may be changed only by Pillion: leave it as it is, or delete the pod so that it is injected again",
             ),
@@ -369,6 +369,19 @@ fn to_everybody_else() -> Vec<Case> {
             Some(
                 "pod shop/plain: label pillion.dev/injected may be changed only by Pillion: leave it as it is, or delete the pod so that it is injected again",
             ),
+        ),
+        case(
+            "the label, by a write of the status",
+            Request::patch("plain/status", label(json!("true"))),
+            Some(
+                "pod shop/plain: label pillion.dev/injected may be changed only by Pillion: leave it as it is, or delete the pod so that it is injected again",
+            ),
+        ),
+        // Without the label, which only Pillion writes, it has no effect.
+        case(
+            "the list of a pod without the label, by a write of the status",
+            Request::patch("plain/status", annotation("pillion.dev/containers", json!("app"))),
+            None,
         ),
         case(
             "the label, taken away by a write of the status",
