@@ -16,6 +16,7 @@
 //! - [`Webhook`]: an admission webhook served by the test process.
 //! - [`chart`]: the chart, rendered and installed by Helm.
 //! - [`leftovers`]: everything in a cluster, and what a test left in it.
+//! - [`pod_schema`]: the schema of containers and volumes that an API server serves.
 //! - [`page`]: pages for people, whose commands are run.
 //! - [`fixture`]: what was recorded on a real cluster, for tests that have none.
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ pub mod fixture;
 pub mod leftovers;
 pub mod manager;
 pub mod page;
+pub mod pod_schema;
 pub mod pods;
 pub mod programs;
 pub mod rollouts;

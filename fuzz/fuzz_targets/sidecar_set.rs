@@ -2,14 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pillion_api::{review, template};
+use pillion_api::{review, template, validate_write};
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {
     let Ok(object) = serde_saphyr::from_str::<Value>(text) else { return };
     let judged = review(&object);
     assert_eq!(judged.meaning.is_some(), judged.errors().next().is_none(), "{text}");
-    for problem in &judged.problems {
+    let validation = validate_write(&object);
+    assert_eq!(validation.meaning, judged.meaning, "{text}");
+    for problem in &validation.problems {
         assert!(!problem.message.trim().is_empty() && !problem.help.trim().is_empty(), "{problem:?}");
         if let Some(excerpt) = &problem.excerpt {
             assert!(excerpt.text.get(excerpt.start..excerpt.end).is_some(), "{problem:?}");

@@ -1,12 +1,13 @@
 //! Sets that cannot both be applied to one pod.
 //!
-//! Only sets some pod can match both of are compared. Whatever is shared by both and means the same is no clash.
+//! Only sets some pod can match both of are compared. Whatever is shared by both and means the same is no clash. A conflict
+//! is certain, and an error, if one of the two selects every pod that the other selects.
 
 use crate::meaning::{Meaning, NAMESPACE_NAME_LABEL, Namespaces, Sidecar, Template};
 use crate::pod_changes::PatchPolicy;
 use crate::problem::{FieldPath, Problem};
 use crate::sidecar_set::SetMode;
-use crate::{AnnotationPatch, Reason};
+use crate::{AnnotationPatch, Reason, Selector};
 
 /// Something that a set and another one would give to one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,46 @@ fn may_meet(one: &Meaning, other: &Meaning) -> bool {
     both_inject && one.selector.overlaps(&other.selector) && share_a_namespace(&one.namespaces, &other.namespaces)
 }
 
+/// The relation of two SidecarSets that some pod can match.
+enum Meeting<'a> {
+    /// Some pods may match both.
+    Possible,
+    /// Every pod that `inner` selects is selected by `outer` as well.
+    Certain { inner: &'a str, outer: &'a str },
+}
+
+impl<'a> Meeting<'a> {
+    fn of(one: &'a Meaning, other: &'a Meaning) -> Self {
+        // A paused SidecarSet adds nothing to new pods until another write resumes it.
+        let is_paused = [one, other].iter().any(|set| set.injection.paused);
+        if !is_paused && selects_all_of(one, other) {
+            Self::Certain { inner: &other.name, outer: &one.name }
+        } else if !is_paused && selects_all_of(other, one) {
+            Self::Certain { inner: &one.name, outer: &other.name }
+        } else {
+            Self::Possible
+        }
+    }
+}
+
+/// Returns true if `outer` selects every pod that `inner` selects. Some such pairs are not recognized: a namespace by its
+/// name may have labels that only the cluster knows.
+fn selects_all_of(outer: &Meaning, inner: &Meaning) -> bool {
+    let namespaces = match (&inner.namespaces, &outer.namespaces) {
+        (_, Namespaces::All) => true,
+        (Namespaces::All, _) => false,
+        (Namespaces::Named(inner), Namespaces::Named(outer)) => inner == outer,
+        (Namespaces::Named(name), Namespaces::Selected(selector)) => {
+            Selector::of_label(NAMESPACE_NAME_LABEL, name).implies(selector)
+        }
+        (Namespaces::Selected(selector), Namespaces::Named(name)) => {
+            selector.implies(&Selector::of_label(NAMESPACE_NAME_LABEL, name))
+        }
+        (Namespaces::Selected(inner), Namespaces::Selected(outer)) => inner.implies(outer),
+    };
+    namespaces && inner.selector.implies(&outer.selector)
+}
+
 fn share_a_namespace(one: &Namespaces, other: &Namespaces) -> bool {
     match (one, other) {
         (Namespaces::All, Namespaces::Selected(selector)) | (Namespaces::Selected(selector), Namespaces::All) => {
@@ -50,13 +91,26 @@ fn share_a_namespace(one: &Namespaces, other: &Namespaces) -> bool {
 fn between(set: &Meaning, other: &Meaning) -> Vec<Clash> {
     let (first, last) = if set.name < other.name { (set, other) } else { (other, set) };
     let mut clashes = Vec::new();
-    let mut found = |what: String, path: FieldPath, path_in_other: FieldPath| {
+    let help = "rename or remove it in one of the sets, or make their selectors exclude each other";
+    let possible = |what: &str, path: FieldPath| {
         let message = format!(
             "{what} in set {} too: a pod that matches both gets that of {}, and {} is refused",
             other.name, first.name, last.name
         );
-        let help = "rename or remove it in one of the sets, or make their selectors exclude each other";
-        let problem = Problem::warning(Reason::MayClashWithSet, path, message, help);
+        Problem::warning(Reason::MayClashWithSet, path, message, help)
+    };
+    let meeting = Meeting::of(set, other);
+    let mut found = |what: String, path: FieldPath, path_in_other: FieldPath| {
+        let problem = match meeting {
+            Meeting::Possible => possible(&what, path),
+            Meeting::Certain { inner, outer } => {
+                let message = format!(
+                    "{what} in set {} too: {outer} selects every pod that {inner} selects, and {} cannot be applied to them",
+                    other.name, last.name
+                );
+                Problem::error(Reason::ConflictsWithSet, path, message, help)
+            }
+        };
         clashes.push(Clash { problem, other: other.name.clone(), path_in_other });
     };
     let spec = FieldPath::of("spec");
@@ -98,7 +152,9 @@ fn between(set: &Meaning, other: &Meaning) -> Vec<Clash> {
         let same_path = theirs.app_volume_mounts.iter().position(|theirs| theirs.path == mount.path);
         if let Some(of_other) = same_path.filter(|of_other| theirs.app_volume_mounts[*of_other] != *mount) {
             let path = |at| spec.field("appVolumeMounts").index(at).field("path");
-            found(format!("another mount at {} is", mount.path), path(at), path(of_other));
+            // Only the names of the pod's containers decide whether both mount into one of them.
+            let problem = possible(&format!("another mount at {} is", mount.path), path(at));
+            clashes.push(Clash { problem, other: other.name.clone(), path_in_other: path(of_other) });
         }
     }
     clashes

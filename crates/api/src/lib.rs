@@ -45,6 +45,7 @@ mod schema_check;
 mod selector;
 mod sidecar_set;
 mod status;
+mod template_check;
 mod update;
 mod vertical_pod_autoscaler;
 
@@ -68,7 +69,9 @@ pub use meaning::{
 pub use pod_changes::{AppVolumeMount, LocalObjectReference, PatchPodMetadata, PatchPolicy};
 pub use pod_revisions::{PodRevision, PodRevisions, REVISIONS};
 pub use problem::{Excerpt, FieldPath, Problem, Segment, Severity};
-pub use read::{CUSTOM_VERSION_LABEL, Review, expression_warnings, review, template};
+pub use read::{
+    CUSTOM_VERSION_LABEL, MAX_PROBLEMS, Review, expression_warnings, ratchet, review, template, validate_write,
+};
 pub use reason::{Group, Reason, UnknownReason, reason_codes_page};
 pub use resources_policy::{ResourceExpr, ResourcesPolicy, TargetMode};
 pub use schema_check::check_autoscaler;
@@ -77,6 +80,7 @@ pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSe
 pub use status::{
     BlastCounts, BlastExample, BlastRadius, EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus,
 };
+pub use template_check::TEMPLATE_SCHEMA;
 pub use update::{
     HealthGate as StoredHealthGate, OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::Reason;
 
 /// One thing a person should put right, or know.
@@ -71,6 +73,34 @@ impl Problem {
     }
 }
 
+/// The most errors, and the most warnings, that one check collects. A hostile object could otherwise fill the memory.
+const MOST_COLLECTED: usize = 1000;
+
+/// Problems that a check collects. Errors and warnings are counted apart, so that warnings never displace an error.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Collected {
+    problems: Vec<Problem>,
+    errors: usize,
+}
+
+impl Collected {
+    pub(crate) fn push(&mut self, problem: Problem) {
+        let count = if problem.is_error() { self.errors } else { self.problems.len() - self.errors };
+        if count < MOST_COLLECTED {
+            self.errors += usize::from(problem.is_error());
+            self.problems.push(problem);
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Problem> {
+        self.problems
+    }
+}
+
 /// A place in an object: the way to it from the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath {
@@ -128,6 +158,20 @@ impl FieldPath {
         self.then(Segment::Key(key.to_owned()))
     }
 
+    /// The first steps of the way.
+    #[must_use]
+    pub(crate) fn first(&self, count: usize) -> Self {
+        Self { segments: self.segments.iter().take(count).cloned().collect() }
+    }
+
+    /// Returns the value at the place, if the object has one there.
+    pub(crate) fn value_in<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.segments.iter().try_fold(object, |value, segment| match segment {
+            Segment::Field(name) | Segment::Key(name) => value.get(name),
+            Segment::Index(at) => value.get(at),
+        })
+    }
+
     fn then(&self, segment: Segment) -> Self {
         let mut segments = self.segments.clone();
         segments.push(segment);
@@ -159,6 +203,20 @@ mod tests {
         assert_eq!(path.to_string(), "spec.containers[2].resourcesPolicy.resourceExpr.limits[cpu]");
         assert_eq!(path.segments()[2], Segment::Index(2));
         assert_eq!(FieldPath::root().to_string(), "");
+    }
+
+    #[test]
+    fn warnings_never_displace_an_error_and_both_are_bounded() {
+        let mut collected = Collected::default();
+        let (path, reason) = (FieldPath::root(), Reason::UnknownField);
+        for _ in 0..5000 {
+            collected.push(Problem::warning(reason, path.clone(), "a", "b"));
+        }
+        for _ in 0..5000 {
+            collected.push(Problem::error(reason, path.clone(), "a", "b"));
+        }
+        let errors = collected.as_slice().iter().filter(|problem| problem.is_error()).count();
+        assert_eq!((errors, collected.into_vec().len()), (1000, 2000));
     }
 
     #[test]

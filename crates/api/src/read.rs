@@ -5,7 +5,9 @@ mod metadata;
 mod policy;
 mod strategy;
 mod template;
+mod write;
 
+pub(crate) use metadata::{is_label_key, is_label_value};
 pub use policy::expression_warnings;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -17,6 +19,7 @@ use crate::problem::{FieldPath, Problem};
 use crate::sidecar_set::SidecarSet;
 use crate::{Reason, container::SidecarContainer};
 use crate::{revision, schema_check};
+pub use write::{MAX_PROBLEMS, ratchet, validate_write};
 
 /// The label that names the custom version of a set's present revision.
 pub const CUSTOM_VERSION_LABEL: &str = "apps.kruise.io/sidecarset-custom-version";
@@ -26,7 +29,7 @@ const DEFAULT_HISTORY: i32 = 10;
 /// What a SidecarSet means, and what is to be said about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
-    /// Absent if one of the problems is an error.
+    /// Absent if the object cannot be used. [`validate_write`] finds further errors, in objects that can.
     pub meaning: Option<Meaning>,
     /// Errors and warnings, in the order of the object's fields where they have one.
     pub problems: Vec<Problem>,

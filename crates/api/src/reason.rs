@@ -170,6 +170,9 @@ reasons! {
     SidecarRestartPolicy "PL127" "A container marked as a sidecar has restart rules of its own."
         cause "A marked container runs until all others have ended, so it can have no restartPolicy but Always, and no restartPolicyRules."
         cure "Remove the restartPolicy or the restartPolicyRules, or remove `sidecar`.";
+    ConflictsWithSet "PL128" "Two SidecarSets conflict in every pod that one of them selects."
+        cause "One SidecarSet selects every pod that the other selects, and both add different things of the same name. Only the first in the order of names can be applied."
+        cure "Rename what the message names in one of the SidecarSets, or make their selectors exclude each other.";
     PossiblyNegative "PL151" "An expression is negative for some pods."
         cause "For the amounts the message names the result is below zero; such pods are refused."
         cure "Give it a floor, such as max(…, 10m), unless no pod has such an amount.";
@@ -328,6 +331,9 @@ reasons! {
     UnknownFinish "PL325" "The pod asks for a way to end sidecars that does not exist."
         cause "The annotation pillion.dev/finish-mode or pillion.dev/finish-watch has an unknown value."
         cure "Write one of the words the message names.";
+    PodResourcesExceeded "PL326" "The sidecars exceed the pod's own spec.resources."
+        cause "The pod bounds all of its containers together; with the sidecars they request more, or one has a higher limit."
+        cure "Raise spec.resources in the pod template to the amount in the message, or lower the resources of the sidecars.";
     LowersPodSecurity "PL351" "What the set adds lowers the pod's Pod Security level."
         cause "An added container or volume asks for more than the restricted or baseline profile allows."
         cure "Tighten the container's securityContext, or accept it knowingly.";

@@ -5,17 +5,23 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use pillion_quantity::Quantity;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::Reason;
 use crate::crd::sidecar_set_schema;
-use crate::problem::{FieldPath, Problem};
+use crate::problem::{Collected, FieldPath, Problem};
 use crate::rule::{RULES, Rule};
 use crate::vertical_pod_autoscaler::vertical_pod_autoscaler_schema;
+use crate::{Reason, template_check};
 
 static SIDECAR_SETS: LazyLock<Definition> = LazyLock::new(|| Definition::new(sidecar_set_schema(), RULES));
 static AUTOSCALERS: LazyLock<Definition> = LazyLock::new(|| Definition::new(vertical_pod_autoscaler_schema(), &[]));
+static CONTAINERS: LazyLock<Definition> = LazyLock::new(|| Definition::of_template("container"));
+static VOLUMES: LazyLock<Definition> = LazyLock::new(|| Definition::of_template("volume"));
+
+/// Required fields of Kubernetes' schema that its API server does not require: absent means empty or 0.
+const NOT_REQUIRED: [&str; 4] = ["httpHeaders[].value", "sleep.seconds", "iscsi.lun", "scaleIO.secretRef"];
 
 /// Everything the schema and its rules have against a `SidecarSet`.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
@@ -27,9 +33,34 @@ pub fn check_autoscaler(object: &Value) -> Vec<Problem> {
     AUTOSCALERS.check(object)
 }
 
+/// Returns everything that the schema of Kubernetes rejects in a container at a path.
+pub(crate) fn check_container(container: &Value, path: &FieldPath) -> Vec<Problem> {
+    CONTAINERS.check_at(container, path)
+}
+
+/// Returns everything that the schema of Kubernetes rejects in a volume at a path.
+pub(crate) fn check_volume(volume: &Value, path: &FieldPath) -> Vec<Problem> {
+    VOLUMES.check_at(volume, path)
+}
+
+/// Returns true for a field of Kubernetes' volume.
+pub(crate) fn is_volume_field(name: &str) -> bool {
+    VOLUMES.schema.get("properties").is_some_and(|known| known.get(name).is_some())
+}
+
+/// The origin of a schema, which decides how the API server reads objects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A CustomResourceDefinition: the API server checks the schema and drops unknown fields.
+    Definition,
+    /// A type of Kubernetes: absent and empty fields are the same, and unknown fields may be those of a newer version.
+    Kubernetes,
+}
+
 /// What objects of a kind are checked against.
 struct Definition {
     schema: Value,
+    origin: Origin,
     /// The patterns of the schema, by their text: to compile one takes far longer than to use it.
     patterns: BTreeMap<String, Regex>,
     rules: Vec<(String, &'static Rule)>,
@@ -40,28 +71,40 @@ impl Definition {
         let mut patterns = BTreeMap::new();
         collect_patterns(&schema, &mut patterns);
         let rules = rules.iter().flat_map(|rule| rule.places().into_iter().map(move |place| (place, rule))).collect();
-        Self { schema, patterns, rules }
+        Self { schema, origin: Origin::Definition, patterns, rules }
+    }
+
+    fn of_template(kind: &str) -> Self {
+        Self { origin: Origin::Kubernetes, ..Self::new(template_check::schema(kind), &[]) }
     }
 
     fn check(&self, object: &Value) -> Vec<Problem> {
-        let mut walk = Walk { definition: self, problems: Vec::new() };
-        walk.node(&self.schema, object, &FieldPath::root(), "");
-        walk.problems
+        self.check_at(object, &FieldPath::root())
+    }
+
+    fn check_at(&self, object: &Value, path: &FieldPath) -> Vec<Problem> {
+        let mut walk = Walk { definition: self, problems: Collected::default() };
+        walk.node(&self.schema, object, path, "");
+        walk.problems.into_vec()
     }
 }
 
 struct Walk<'a> {
     definition: &'a Definition,
-    problems: Vec<Problem>,
+    problems: Collected,
 }
 
 impl Walk<'_> {
     fn violation(&mut self, path: &FieldPath, message: String, help: impl Into<String>) {
-        self.problems.push(Problem::error(Reason::SchemaViolation, path.clone(), message, help));
+        let reason = match self.definition.origin {
+            Origin::Definition => Reason::SchemaViolation,
+            Origin::Kubernetes => Reason::InvalidContainer,
+        };
+        self.problems.push(Problem::error(reason, path.clone(), message, help));
     }
 
     fn node(&mut self, schema: &Value, value: &Value, path: &FieldPath, place: &str) {
-        let before = self.problems.len();
+        let before = self.problems.as_slice().len();
         if !self.typed(schema, value, path) {
             return;
         }
@@ -73,7 +116,8 @@ impl Walk<'_> {
             _ => {}
         }
         // A rule may read any field below it, so it is asked only when those have the form it expects.
-        let readable = self.problems[before..].iter().all(|problem| problem.reason != Reason::SchemaViolation);
+        let readable =
+            self.problems.as_slice()[before..].iter().all(|problem| problem.reason != Reason::SchemaViolation);
         if readable {
             self.rules(value, path, place);
         }
@@ -82,11 +126,14 @@ impl Walk<'_> {
     fn typed(&mut self, schema: &Value, value: &Value, path: &FieldPath) -> bool {
         let wanted = if schema.get("x-kubernetes-int-or-string").is_some() {
             "integer or string"
+        } else if is_quantity(schema) {
+            "quantity"
         } else {
             schema.get("type").and_then(Value::as_str).unwrap_or("any")
         };
         let fits = match wanted {
             "integer or string" => value.is_string() || value.is_i64(),
+            "quantity" => return self.quantity(value, path),
             "object" => value.is_object(),
             "array" => value.is_array(),
             "string" => value.is_string(),
@@ -102,16 +149,45 @@ impl Walk<'_> {
         fits
     }
 
+    /// Returns false if the value is no quantity. Negative quantities are for rules to judge.
+    fn quantity(&mut self, value: &Value, path: &FieldPath) -> bool {
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned());
+        let parsed = text.parse::<Quantity>();
+        if let Err(error) = &parsed {
+            self.violation(path, format!("{text:?} is no quantity: {error}"), "write it as 500m or 128Mi");
+        }
+        parsed.is_ok()
+    }
+
+    /// Returns true if a required field is absent.
+    fn is_absent(&self, fields: &Map<String, Value>, place: &str, name: &str) -> bool {
+        let value = fields.get(name).filter(|value| !value.is_null());
+        if self.definition.origin == Origin::Definition {
+            return value.is_none();
+        }
+        let place = format!("{place}.{name}");
+        let is_empty = value.is_none_or(|value| match value {
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            _ => false,
+        });
+        is_empty && !NOT_REQUIRED.iter().any(|optional| place.ends_with(optional))
+    }
+
     fn object(&mut self, schema: &Value, fields: &Map<String, Value>, path: &FieldPath, place: &str) {
-        let present = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
-        for name in list_of(schema, "required").filter(|name| !present(name)) {
+        for name in list_of(schema, "required").filter(|name| self.is_absent(fields, place, name)).collect::<Vec<_>>() {
             self.violation(&path.field(name), "Required value".to_owned(), "give it");
         }
         self.bounds(schema, ["minProperties", "maxProperties"], fields.len(), path);
         let additional = schema.get("additionalProperties");
         let known = schema.get("properties").and_then(Value::as_object);
+        if self.definition.origin == Origin::Kubernetes && known.is_none() && additional.is_none() {
+            return;
+        }
         // What the controller wrote into the status is not the user's to mend.
-        for (name, value) in fields.iter().filter(|(name, _)| !(place.is_empty() && *name == "status")) {
+        let is_of_controller =
+            |name: &str| self.definition.origin == Origin::Definition && place.is_empty() && name == "status";
+        for (name, value) in fields.iter().filter(|(name, _)| !is_of_controller(name)).collect::<Vec<_>>() {
             if let Some(additional) = additional {
                 self.node(additional, value, &path.key(name), &format!("{place}.*"));
                 continue;
@@ -123,7 +199,7 @@ impl Walk<'_> {
                     let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
                     self.node(known, value, &path.field(name), &place);
                 }
-                None if preserves(schema, place, name) => {}
+                None if self.definition.origin == Origin::Definition && preserves(schema, place, name) => {}
                 None => self.unknown(name, known, path),
             }
         }
@@ -131,6 +207,12 @@ impl Walk<'_> {
 
     fn unknown(&mut self, name: &str, known: Option<&Map<String, Value>>, path: &FieldPath) {
         let near = known.and_then(|known| known.keys().find(|known| is_near(known, name)));
+        if self.definition.origin == Origin::Kubernetes && near.is_none() {
+            let message = format!("Kubernetes 1.36 has no field {name}: older API servers drop it");
+            let help = "remove it, unless your Kubernetes is newer";
+            self.problems.push(Problem::warning(Reason::UnknownField, path.field(name), message, help));
+            return;
+        }
         let help = near.map_or_else(|| "remove it".to_owned(), |near| format!("did you mean {near}?"));
         let message = format!("unknown field {name}: it would be dropped");
         self.problems.push(Problem::error(Reason::UnknownField, path.field(name), message, help));
@@ -147,15 +229,21 @@ impl Walk<'_> {
         if keys.is_empty() {
             return;
         }
-        let key_of = |item: &Value| keys.iter().map(|key| item.get(*key).cloned()).collect::<Vec<_>>();
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
-            let key = key_of(item);
-            let first = items[..at].iter().position(|earlier| key_of(earlier) == key);
-            if let Some(first) = first.filter(|_| key.iter().all(Option::is_some)) {
-                let shown: Vec<_> = key.iter().flatten().filter_map(Value::as_str).collect();
+            let key: Vec<&Value> = keys.iter().filter_map(|key| item.get(*key)).collect();
+            if key.len() < keys.len() {
+                continue;
+            }
+            // JSON has one text for one value, so that equal keys have equal texts.
+            let text = key.iter().copied().cloned().collect::<Value>().to_string();
+            if let Some(first) = seen.get(&text) {
+                let shown: Vec<_> = key.iter().filter_map(|part| part.as_str()).collect();
                 let message = format!("Duplicate value: {}", shown.join(", "));
                 let problem = Problem::error(Reason::DuplicateName, path.index(at), message, "rename or remove one");
-                self.problems.push(problem.with_also(path.index(first)));
+                self.problems.push(problem.with_also(path.index(*first)));
+            } else {
+                seen.insert(text, at);
             }
         }
     }
@@ -235,6 +323,10 @@ fn list_of<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
 fn preserves(schema: &Value, place: &str, name: &str) -> bool {
     schema.get("x-kubernetes-preserve-unknown-fields").is_some()
         || (place.is_empty() && matches!(name, "apiVersion" | "kind" | "metadata"))
+}
+
+fn is_quantity(schema: &Value) -> bool {
+    schema.get("format").is_some_and(|format| format == "quantity")
 }
 
 fn kind_of(value: &Value) -> &'static str {

@@ -124,11 +124,24 @@ impl Selector {
         contradiction(self.requirements.iter().chain(&other.requirements)).is_none()
     }
 
+    /// Returns true if all labels that fulfil this selector also fulfil the other one.
+    pub fn implies(&self, other: &Self) -> bool {
+        other.requirements.iter().all(|required| {
+            let of_key = self.requirements.iter().filter(|own| own.key == required.key);
+            let conditions: Vec<&Condition> = of_key.map(|own| &own.condition).collect();
+            implies(&conditions, &required.condition)
+        })
+    }
+
+    /// A selector of one value of one label.
+    pub(crate) fn of_label(key: &str, value: &str) -> Self {
+        let condition = Condition::In(BTreeSet::from([value.to_owned()]));
+        Self { requirements: vec![Requirement { key: key.to_owned(), condition }] }
+    }
+
     /// Whether some labels, this one among them, fulfil the selector.
     pub(crate) fn can_match_with(&self, key: &str, value: &str) -> bool {
-        let condition = Condition::In(BTreeSet::from([value.to_owned()]));
-        let label = Requirement { key: key.to_owned(), condition };
-        contradiction(self.requirements.iter().chain([&label])).is_none()
+        self.overlaps(&Self::of_label(key, value))
     }
 }
 
@@ -153,6 +166,21 @@ fn can_hold(conditions: &[&Condition]) -> bool {
         // Some value is on no list of forbidden ones; only a label that must be absent has none.
         None => all_hold(None) || !conditions.contains(&&Condition::DoesNotExist),
     }
+}
+
+/// Returns true if every value of a label that fulfils all conditions fulfils the required one.
+fn implies(conditions: &[&Condition], required: &Condition) -> bool {
+    let all_hold = |value: Option<&str>| conditions.iter().all(|condition| condition.holds(value));
+    let listed = |condition: &Condition| match condition {
+        Condition::In(values) | Condition::NotIn(values) => values.clone(),
+        Condition::Exists | Condition::DoesNotExist => BTreeSet::new(),
+    };
+    let mut values: BTreeSet<String> = conditions.iter().flat_map(|condition| listed(condition)).collect();
+    values.extend(listed(required));
+    // One value stands for all that no list names: no value of a label has a space.
+    values.insert(" ".to_owned());
+    let candidates = values.iter().map(|value| Some(value.as_str())).chain([None]);
+    candidates.filter(|value| all_hold(*value)).all(|value| required.holds(value))
 }
 
 impl Condition {
@@ -235,6 +263,18 @@ mod tests {
             prop_assert_eq!(one.contradiction().is_some(), of_one.is_empty());
             prop_assert_eq!(one.overlaps(&other), of_one.iter().any(|labels| of_other.contains(labels)));
             prop_assert_eq!(one.can_match_with("x", "a"), of_one.iter().any(|(x, _)| *x == Some("a")));
+        }
+
+        #[test]
+        fn a_selector_implies_another_if_it_matches_no_other_labels(one in any_selector(), other in any_selector()) {
+            let (of_one, of_other) = (matched(&one), matched(&other));
+            let is_subset = of_one.iter().all(|labels| of_other.contains(labels));
+            // Of a selector that matches nothing, not every implication is found.
+            if of_one.is_empty() {
+                prop_assert!(!one.implies(&other) || is_subset);
+            } else {
+                prop_assert_eq!(one.implies(&other), is_subset);
+            }
         }
     }
 

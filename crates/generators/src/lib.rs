@@ -7,6 +7,7 @@
 //!   how large and how odd.
 //! - [`expression`]: resource expressions that compile.
 //! - [`mutated`]: any of them with one break; [`any_json`]: not even that.
+//! - [`templates`]: containers and volumes with every field of Kubernetes' schema, valid and broken.
 //! - [`law`]: runs a law on so many cases, prints the seed, and shows the smallest case that breaks it.
 //!
 //! All names come from a small pool, so that things meet. Of 100 pods with five sets each, about 64 are selected by at
@@ -35,6 +36,7 @@ mod random;
 pub mod settings;
 mod shape;
 mod sidecar_set;
+mod template;
 
 pub use admission::{Admission, admission, admission_of};
 pub use expression::{Tree, expression};
@@ -47,3 +49,4 @@ pub use pod::{pod, pod_of};
 pub use random::Random;
 pub use shape::{Form, Shape};
 pub use sidecar_set::{sidecar_set, sidecar_set_of, sidecar_sets, sidecar_sets_of};
+pub use template::{DrawnTemplate, TemplateTarget, templates};

@@ -15,6 +15,8 @@ use crate::volume;
 
 /// What a set adds to a pod.
 pub(crate) struct Additions<'a> {
+    /// Name of the set.
+    pub(crate) set: &'a str,
     pub(crate) template: &'a Template,
     pub(crate) init_containers: Vec<Addition<'a>>,
     pub(crate) containers: Vec<Addition<'a>>,
@@ -98,6 +100,7 @@ impl<'a> Question<'a, '_> {
         self.process_namespace()?;
         let annotations = self.annotations()?;
         let mut additions = Additions {
+            set: self.set,
             template: self.template,
             init_containers: Vec::new(),
             containers: Vec::new(),

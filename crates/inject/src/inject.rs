@@ -14,6 +14,7 @@ use crate::hot_update::{self, HotUpdates, agent_config};
 use crate::marks;
 use crate::namespace::Namespace;
 use crate::pod::Pod;
+use crate::pod_resources::exceeding;
 use crate::record::Record;
 use crate::security::Security;
 use crate::workload::Origins;
@@ -141,8 +142,8 @@ pub fn inject<'a>(
         let skip = |candidate| verdict(candidate, Outcome::Skipped, Reason::MirrorPod, message);
         return unchanged(candidates.into_iter().map(skip).collect());
     }
-    // Whether a set's sidecars can be ended is known when all sets have been applied. One whose cannot is not applied, and
-    // the others are asked again as if it had never matched.
+    // Whether a set's sidecars can be ended, and whether they fit into the pod's own resources, is known when all sets have been
+    // applied. A set whose sidecars cannot is not applied, and the others are asked again as if it had never matched.
     let mut failed = BTreeMap::new();
     loop {
         let mut review = Review::new(&read, namespace, installation, &failed);
@@ -165,6 +166,10 @@ pub fn inject<'a>(
             Ok(_) | Err(_) if observes => {}
             Err(Failed { source: Source::Pod, refusal }) => decision.refusal = Some(refusal),
             Ok(endings) => {
+                if let Some((set, refusal)) = exceeding(editor.pod(), &review.additions) {
+                    failed.insert(set, refusal);
+                    continue;
+                }
                 decision.endings = endings;
                 if let Some(wanted) = review.wanted(namespace, installation.hot_updates) {
                     hot_update::ask(&mut editor, wanted);
@@ -243,7 +248,7 @@ struct Review<'a, 'p> {
     pod: &'p Pod<'a>,
     mode: SetMode,
     finishes: bool,
-    /// Sets whose sidecars cannot be ended, and why.
+    /// Sets that cannot be applied beside the others, and why.
     failed: &'p BTreeMap<&'a str, Refusal>,
     security: Security,
     claims: Claims<'a>,

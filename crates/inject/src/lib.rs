@@ -29,6 +29,7 @@ pub mod marks;
 mod matching;
 mod namespace;
 mod pod;
+mod pod_resources;
 pub mod pod_security;
 mod record;
 mod security;

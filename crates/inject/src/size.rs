@@ -16,8 +16,10 @@ pub(crate) fn size<'a>(
     container: &mut Map<String, Value>,
 ) -> Result<Vec<Size<'a>>, Refusal> {
     let own = own_containers(pod, policy)?;
-    let targets = Targets::select(own, &policy.targets)
-        .map_err(|none| Refusal::new(Reason::NoTarget, format!("container {}: {none}", sidecar.name)))?;
+    let targets = Targets::select(own, &policy.targets).map_err(|none| {
+        let message = format!("container {}: {none}{}", sidecar.name, injected_targets(pod, policy));
+        Refusal::new(Reason::NoTarget, message)
+    })?;
     let mut sizes = Vec::new();
     for field in Field::ALL {
         if let Some(program) = policy.program(field) {
@@ -31,6 +33,17 @@ pub(crate) fn size<'a>(
     }
     write(sidecar, &sizes, container)?;
     Ok(sizes)
+}
+
+/// The containers that would be targets without the variable of injected containers.
+fn injected_targets(pod: &Pod<'_>, policy: &ComputedResources) -> String {
+    let injected = pod.all().filter(|it| it.is_injected && policy.targets.is_match(it.name));
+    let names: Vec<&str> = injected.map(|it| it.name).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("; {} is injected: it has IS_INJECTED=true", names.join(", "))
+    }
 }
 
 /// The containers that may be targets, read only where their names match.
@@ -72,7 +85,9 @@ fn amount(container: &Container<'_>, side: Side, resource: Resource) -> Result<O
     if amount.is_negative() {
         return Err(unreadable("an amount cannot be negative".to_owned()));
     }
-    Ok(Some(amount))
+    // A node reads a limit of 0 as no limit.
+    let is_no_limit = side == Side::Limits && amount.is_zero();
+    Ok((!is_no_limit).then_some(amount))
 }
 
 fn refusal(sidecar: &Sidecar, field: Field, source: &str, error: EvalError) -> Refusal {

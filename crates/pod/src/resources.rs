@@ -34,12 +34,11 @@ impl fmt::Display for QosClass {
     }
 }
 
-/// What a node must have free for a pod.
+/// The requests of all containers of a pod together.
 ///
 /// Containers and native sidecars run together, so theirs add up. A plain init container runs alone with the native
-/// sidecars before it; the largest such moment counts where it is above the rest. Pod-level requests replace the sum, and
-/// overhead comes on top.
-pub fn effective_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unreadable> {
+/// sidecars before it; the largest such moment counts where it is above the rest.
+pub fn container_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unreadable> {
     let mut total = Amounts::new();
     for container in containers(pod, "containers")? {
         add(&mut total, &container.amounts("requests")?)?;
@@ -56,6 +55,12 @@ pub fn effective_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unr
         raise(&mut starting, &moment);
     }
     raise(&mut total, &starting);
+    Ok(total)
+}
+
+/// What a node must have free for a pod: the requests of its containers, or its own where it has them, and its overhead.
+pub fn effective_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unreadable> {
+    let mut total = container_requests(pod)?;
     let place = "spec.resources.requests";
     for (resource, amount) in amounts(pod.pointer("/spec/resources/requests"), place)? {
         if is_pod_level(&resource) {

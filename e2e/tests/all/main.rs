@@ -48,6 +48,8 @@ mod runtime_lease;
 mod runtime_watch_own_bed;
 mod safe_break_glass_own_bed;
 mod safe_bystanders_own_bed;
+mod safe_pod_resources;
+mod safe_templates;
 #[expect(dead_code, reason = "the API server does not name places as our own code does")]
 #[path = "../../../crates/api/tests/all/sets.rs"]
 mod sets;

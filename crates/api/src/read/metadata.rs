@@ -75,21 +75,29 @@ fn is_json_object(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object())
 }
 
-/// Why a text cannot be the key of a label or annotation.
-pub(super) fn wrong_key(key: &str) -> Option<String> {
+/// Returns true for the key of a label.
+pub(crate) fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(domain, name)| (Some(domain), name));
     let is_domain = |text: &str| {
         let part = |part: &str| is_framed(part, |c| c == '-', char::is_ascii_lowercase);
         text.len() <= 253 && text.split('.').all(part)
     };
-    let good = name.len() <= 63 && is_name(name) && domain.is_none_or(is_domain);
-    (!good).then(|| format!("{key:?} is no key of a label or annotation"))
+    name.len() <= 63 && is_name(name) && domain.is_none_or(is_domain)
+}
+
+/// Returns true for the value of a label.
+pub(crate) fn is_label_value(value: &str) -> bool {
+    value.is_empty() || (value.len() <= 63 && is_name(value))
+}
+
+/// Why a text cannot be the key of a label or annotation.
+pub(super) fn wrong_key(key: &str) -> Option<String> {
+    (!is_label_key(key)).then(|| format!("{key:?} is no key of a label or annotation"))
 }
 
 /// Why a text cannot be the value of a label.
 pub(super) fn wrong_value(value: &str) -> Option<String> {
-    let good = value.is_empty() || (value.len() <= 63 && is_name(value));
-    (!good).then(|| format!("{value:?} is no value of a label"))
+    (!is_label_value(value)).then(|| format!("{value:?} is no value of a label"))
 }
 
 fn is_name(text: &str) -> bool {

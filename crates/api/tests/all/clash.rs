@@ -17,7 +17,9 @@ fn set(name: &str, patch: &Value) -> Meaning {
 fn between(one: &Value, other: &Value) -> Vec<(String, String, String)> {
     let (one, other) = (set("one", one), set("two", other));
     let found = clashes(&one, [&other]);
-    assert!(found.iter().all(|clash| clash.other == "two" && clash.problem.reason.code() == "PL160"));
+    assert!(
+        found.iter().all(|clash| clash.other == "two" && ["PL128", "PL160"].contains(&clash.problem.reason.code()))
+    );
     // The other set sees the same from its side.
     let back = clashes(&other, [&one]);
     let places = |it: &pillion_api::Clash| (it.problem.path.to_string(), it.path_in_other.to_string());
@@ -133,11 +135,15 @@ fn who_wins_does_not_depend_on_who_is_asked() {
     let told = |found: Vec<pillion_api::Clash>| found.into_iter().map(|it| it.problem.message).collect::<Vec<_>>();
     assert_eq!(
         told(clashes(&two, [&one, &two, &three])),
-        ["a container proxy is in set one too: a pod that matches both gets that of one, and two is refused"]
+        [
+            "a container proxy is in set one too: two selects every pod that one selects, and two cannot be applied to them"
+        ]
     );
     assert_eq!(
         told(clashes(&one, [&one, &two, &three])),
-        ["a container proxy is in set two too: a pod that matches both gets that of one, and two is refused"]
+        [
+            "a container proxy is in set two too: one selects every pod that two selects, and two cannot be applied to them"
+        ]
     );
 }
 
@@ -201,4 +207,53 @@ fn sets_that_no_pod_matches_together_do_not_clash() {
         };
         assert_eq!(!between(&patch(&one), &patch(&other)).is_empty(), clash, "{one} {other}");
     }
+}
+
+#[test]
+fn a_conflict_is_an_error_where_one_set_selects_every_pod_of_the_other() {
+    let expressions = |list: Value| json!({"matchLabels": null, "matchExpressions": list});
+    let labels = |labels: Value| json!({"selector": {"matchLabels": labels}});
+    for (one, other, is_certain) in [
+        (json!({}), json!({}), true),
+        // A further label makes a subset, two different ones do not.
+        (json!({}), labels(json!({"app": "web", "tier": "a"})), true),
+        (labels(json!({"team": "x", "app": null})), labels(json!({"tier": "a", "app": null})), false),
+        (json!({}), json!({"selector": expressions(json!([{"key": "app", "operator": "Exists"}]))}), true),
+        (json!({"namespace": "a"}), json!({}), true),
+        (json!({"namespace": "a"}), json!({"namespace": "a"}), true),
+        // The labels of a namespace are not known from its name, except for the name itself.
+        (json!({"namespace": "a"}), json!({"namespaceSelector": {"matchLabels": {"team": "x"}}}), false),
+        (
+            json!({"namespace": "a"}),
+            json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "a"}}}),
+            true,
+        ),
+        (json!({"namespaceSelector": {"matchLabels": {"team": "x"}}}), json!({}), true),
+        // One is smaller in its pods, the other in its namespaces.
+        (json!({"namespace": "a"}), labels(json!({"app": "web", "tier": "a"})), false),
+        (json!({"injectStrategy": {"paused": true}}), json!({}), false),
+    ] {
+        let patch = |part: &Value| {
+            let mut patch = spec(part);
+            patch["spec"]["containers"] = json!([{"name": "proxy", "image": "a:1"}]);
+            patch
+        };
+        let (one, other) = (set("one", &patch(&one)), set("two", &patch(&other)));
+        for found in [clashes(&one, [&other]), clashes(&other, [&one])] {
+            let severities: Vec<bool> = found.iter().map(|clash| clash.problem.is_error()).collect();
+            assert_eq!(severities, [is_certain], "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_mount_into_containers_of_the_pod_is_never_a_certain_conflict() {
+    let mount = |name: &str, pattern: &str| {
+        let container = json!([{"name": name, "image": "a:1"}]);
+        let mount = json!([{"targetContainersNameRegex": pattern, "volume": "v", "path": "/p"}]);
+        spec(&json!({"containers": container, "volumes": [{"name": "v", "emptyDir": {}}], "appVolumeMounts": mount}))
+    };
+    let (one, other) = (set("one", &mount("x", "^a$")), set("two", &mount("y", "^b$")));
+    let found = clashes(&one, [&other]);
+    assert!(found.len() == 1 && !found[0].problem.is_error(), "{found:?}");
 }

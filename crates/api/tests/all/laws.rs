@@ -1,6 +1,6 @@
 //! What holds of every set.
 
-use pillion_api::{Review, SidecarSet, review};
+use pillion_api::{Review, SidecarSet, review, validate_write};
 use pillion_generators::{any_json, law, mutated, sidecar_set};
 use proptest::prelude::*;
 use serde_json::json;
@@ -63,4 +63,21 @@ fn what_cannot_be_read_beside_the_spec_is_an_error_and_never_a_silence() {
 #[test]
 fn one_break_is_an_error_or_none_and_never_a_panic() {
     law(CASES, &mutated(sidecar_set()), |object| is_fair(&review(&object)));
+}
+
+#[test]
+fn any_template_is_validated_without_a_panic_and_never_changes_the_meaning() {
+    let validated = |object: &serde_json::Value| {
+        let (validation, review) = (validate_write(object), review(object));
+        prop_assert!(validation.errors().count() >= review.errors().count().min(1));
+        prop_assert_eq!(validation.meaning, review.meaning);
+        for problem in &validation.problems {
+            prop_assert!(!problem.message.is_empty() && !problem.help.is_empty(), "{}", problem);
+        }
+        Ok(())
+    };
+    law(CASES, &mutated(sidecar_set()), |object| validated(&object));
+    law(CASES, &(any_json(), any_json()), |(container, volume)| {
+        validated(&json!({"spec": {"containers": [container], "initContainers": container, "volumes": [volume]}}))
+    });
 }

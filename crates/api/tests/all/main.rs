@@ -9,3 +9,4 @@ mod laws;
 mod sets;
 mod spelling;
 mod table;
+mod templates;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::sets::{Case, Verdict, good};
 
 /// Codes that a review does not give: they are about a cluster, or about two sets.
-const ELSEWHERE: [Reason; 2] = [Reason::NoRequest, Reason::MayClashWithSet];
+const ELSEWHERE: [Reason; 3] = [Reason::NoRequest, Reason::ConflictsWithSet, Reason::MayClashWithSet];
 
 #[test]
 fn every_set_gets_its_verdict_and_the_words_for_it() {

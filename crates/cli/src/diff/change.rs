@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pillion_api::{Meaning, Problem, SetMode, advice, clashes};
+use pillion_api::{Clash, Meaning, Problem, SetMode, advice, clashes};
 
 use crate::live::World;
 use crate::manifest::Manifest;
@@ -44,7 +44,10 @@ pub(super) fn changes<'w>(manifests: &[Manifest], world: &'w World) -> Result<Ve
         let Some(after) = set.review.meaning else { continue };
         let mut warnings: Vec<String> = set.review.problems.iter().chain(&advice(&after)).map(told).collect();
         let others = world.given.sets.sets().map(AsRef::as_ref);
-        warnings.extend(clashes(&after, others).iter().map(|clash| told(&clash.problem)));
+        for Clash { problem, .. } in clashes(&after, others) {
+            let list = if problem.is_error() { &mut errors } else { &mut warnings };
+            list.push(told(&problem));
+        }
         if after.mode == SetMode::Observe {
             warnings.push(format!("set {} only observes: it gives no pod anything", after.name));
         }

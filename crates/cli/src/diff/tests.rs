@@ -120,9 +120,14 @@ fn what_is_wrong_with_the_files_is_told_with_its_place() {
 }
 
 #[test]
-fn a_clash_with_a_set_of_the_cluster_is_warned_of() {
+fn a_conflict_with_a_set_of_the_cluster_is_an_error_if_it_is_certain() {
     let world = World::read(&[set("mesh", "registry.example/proxy:1", json!({}))], &[], &[], Facts::default());
     let text = set("agent", "registry.example/agent:1", json!({})).to_string();
+    let manifests = manifest::parse("agent.yaml", text.as_bytes()).unwrap();
+    let errors = changes(&manifests, &world).map(|found| found.len()).unwrap_err();
+    assert!(errors.len() == 1 && errors[0].contains("PL128"), "{errors:?}");
+    let other = json!({"selector": {"matchLabels": {"tier": "front"}}});
+    let text = set("agent", "registry.example/agent:1", other).to_string();
     let manifests = manifest::parse("agent.yaml", text.as_bytes()).unwrap();
     let warnings = changes(&manifests, &world).unwrap().remove(0).warnings;
     assert!(warnings.len() == 1 && warnings[0].contains("PL160"), "{warnings:?}");

@@ -111,7 +111,8 @@ impl<'a> Finding<'a> {
             None => OtherHalf::new(manifest, problem.path.clone(), at_key).place,
         };
         // The caret cannot stand under what is not there.
-        let may_be_missing = [Reason::SchemaViolation, Reason::AutoscalerInvalid].contains(&problem.reason);
+        let may_be_missing =
+            [Reason::SchemaViolation, Reason::InvalidContainer, Reason::AutoscalerInvalid].contains(&problem.reason);
         if may_be_missing && !manifest.has(&problem.path) {
             problem.message = format!("{}: {}", problem.path, problem.message);
         }

@@ -201,6 +201,11 @@ fn showing(reason: Reason) -> Scene {
         Reason::VolumeMissing => {
             Scene::of(json!({"containers": [container("proxy", mount("cache"))]}), deployment(plain()))
         }
+        Reason::PodResourcesExceeded => {
+            let sidecar = container("proxy", json!({"resources": {"requests": {"cpu": "1"}}}));
+            let object = deployment(json!({"resources": {"requests": {"cpu": "500m"}}}));
+            Scene::of(json!({"containers": [sidecar]}), object)
+        }
         Reason::LowersPodSecurity => {
             let sidecar = container("proxy", json!({"securityContext": {"privileged": true}}));
             Scene::of(json!({"containers": [sidecar]}), deployment(plain()))

@@ -12,3 +12,4 @@ mod reading;
 #[path = "../../../api/tests/all/sets.rs"]
 mod sets;
 mod table;
+mod templates;

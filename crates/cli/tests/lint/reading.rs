@@ -53,7 +53,10 @@ fn examples_are_good() {
             if path.extension().is_some_and(|extension| extension == "yaml") {
                 // One by one: they are not made to be used together.
                 let told = lint(&["--strict", path.to_str().expect("it is text")]);
-                assert!(told.starts_with("status 0\n--- stderr\nno problems in "), "{}: {told}", path.display());
+                // This one shows that a field of a newer Kubernetes is kept, which lint warns about.
+                let is_newer = path.ends_with("every-field.yaml") && told.ends_with("1 warning in 1 set\n");
+                let is_good = told.starts_with("status 0\n--- stderr\nno problems in ") || is_newer;
+                assert!(is_good, "{}: {told}", path.display());
                 seen += 1;
             }
         }

@@ -25,7 +25,9 @@ fn every_set_of_the_table_gets_its_code() {
         let findings: Vec<_> = all.iter().filter(|it| it["line"] == 2 * number + 1).collect();
         let is_refused = findings.iter().any(|finding| finding["severity"] == "error");
         let found = case.expect.as_ref().is_none_or(|expected| {
-            findings.iter().any(|it| it["code"] == expected.code.as_str() && it["path"] == expected.path.as_str())
+            // Lint names the field of a template, where the table names only the template.
+            let is_at = |path: &Value| path.as_str().is_some_and(|path| path.starts_with(&expected.path));
+            findings.iter().any(|it| it["code"] == expected.code.as_str() && is_at(&it["path"]))
         });
         // The table says nothing about requests, which only a cluster may want.
         let others = findings.iter().filter(|it| it["code"] != "PL159").count();

@@ -30,5 +30,6 @@ mod scenarios;
 mod service_account;
 mod sharing;
 mod sizes;
+mod special_pods;
 mod stories;
 mod undo;

@@ -44,6 +44,9 @@ pub struct Request<'a> {
     /// The object as it would be stored.
     #[serde(borrow, default)]
     pub object: Option<&'a RawValue>,
+    /// The object as it is stored, for an update.
+    #[serde(borrow, default)]
+    pub old_object: Option<&'a RawValue>,
 }
 
 /// A kind of object.
@@ -101,6 +104,11 @@ impl<'a> Request<'a> {
     /// The JSON of the object.
     pub fn object(&self) -> Result<&'a str, Unreadable> {
         self.object.map(RawValue::get).filter(|object| *object != "null").ok_or(Unreadable::Without("object"))
+    }
+
+    /// Returns the JSON of the stored object, if there is one.
+    pub fn old_object(&self) -> Option<&'a str> {
+        self.old_object.map(RawValue::get).filter(|object| *object != "null")
     }
 }
 

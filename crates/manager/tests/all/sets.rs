@@ -8,9 +8,20 @@ use serde_json::{Value, json};
 
 use crate::{body, known, set, told};
 
+/// The answer to an update of a `SidecarSet` from one state to another.
+fn updated(old: &Value, new: &Value, others: &[Value]) -> Value {
+    let bytes = body("apps.kruise.io", "sidecarsets", "UPDATE", new);
+    let mut body: Value = serde_json::from_slice(&bytes).expect("a review is JSON");
+    body["request"]["oldObject"] = old.clone();
+    answered(body.to_string().as_bytes(), others)
+}
+
 fn judged(set: &Value, others: &[Value]) -> Value {
-    let bytes = body("apps.kruise.io", "sidecarsets", "UPDATE", set);
-    let request = Request::parse(&bytes).expect("it is a review");
+    answered(&body("apps.kruise.io", "sidecarsets", "UPDATE", set), others)
+}
+
+fn answered(bytes: &[u8], others: &[Value]) -> Value {
+    let request = Request::parse(bytes).expect("it is a review");
     assert!(is_write(&request));
     told(&review(&request, &known(others)).expect("it is a set"))
 }
@@ -40,15 +51,69 @@ fn all_errors_of_a_set_are_told_at_once() {
 }
 
 #[test]
-fn advice_and_clashes_are_warnings() {
+fn advice_and_possible_conflicts_are_warnings() {
     let mut unwise = with_requests("mesh");
     unwise["spec"]["containers"][0].as_object_mut().unwrap().remove("resources");
+    // Only some of the pods of `logs` have this label.
+    unwise["spec"]["selector"]["matchLabels"] = json!({"tier": "front"});
     let told = judged(&unwise, &[with_requests("logs"), with_requests("mesh")]);
     assert_eq!(told["allowed"], true);
     let warnings: Vec<&str> = told["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let codes: Vec<&str> =
         warnings.iter().filter_map(|it| ["PL159", "PL160"].into_iter().find(|code| it.contains(code))).collect();
     assert_eq!(codes, ["PL159", "PL160"], "{warnings:?}");
+}
+
+#[test]
+fn a_certain_conflict_rejects_the_set_that_is_written_and_not_a_stored_one() {
+    let told = judged(&with_requests("mesh"), &[with_requests("logs")]);
+    assert_eq!((&told["allowed"], &told["status"]["code"]), (&json!(false), &json!(422)));
+    assert!(told["status"]["message"].as_str().unwrap().contains("PL128: a container proxy is in set logs too"));
+    // Both were stored before the rule existed: an update of another field is accepted, with a warning.
+    let mut paused = with_requests("mesh");
+    paused["spec"]["updateStrategy"] = json!({"paused": true});
+    let told = updated(&with_requests("mesh"), &paused, &[with_requests("logs"), with_requests("mesh")]);
+    assert_eq!(told["allowed"], true);
+    assert!(told["warnings"][0].as_str().unwrap().contains("PL128"), "{told}");
+}
+
+#[test]
+fn each_template_that_the_api_server_rejects_in_pods_is_rejected() {
+    for (container, volumes, code) in [
+        (json!({"imagePullPolicy": "Foo"}), json!([]), "PL123"),
+        (json!({"ports": [{"containerPort": 99999}]}), json!([]), "PL123"),
+        (json!({"livenessProbe": {"periodSeconds": 5}}), json!([]), "PL123"),
+        (json!({"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}), json!([]), "PL123"),
+        (json!({"env": [{"name": "A=B", "value": "c"}]}), json!([]), "PL123"),
+        (json!({}), json!([{"name": "v", "emptyDir": {}, "hostPath": {"path": "/v"}}]), "PL123"),
+        (json!({"volumeMounts": [{"name": "v"}]}), json!([{"name": "v", "emptyDir": {}}]), "PL123"),
+        (json!({"livenesProbe": {"tcpSocket": {"port": 80}}}), json!([]), "PL102"),
+    ] {
+        let mut set = with_requests("mesh");
+        set["spec"]["volumes"] = volumes;
+        for (field, value) in container.as_object().unwrap() {
+            set["spec"]["containers"][0][field] = value.clone();
+        }
+        let told = judged(&set, &[]);
+        let message = told["status"]["message"].as_str().unwrap_or_default();
+        assert!(told["allowed"] == false && message.contains(code), "{container}: {told}");
+    }
+}
+
+#[test]
+fn an_update_that_does_not_touch_the_invalid_part_is_accepted() {
+    let mut old = with_requests("mesh");
+    old["spec"]["containers"][0]["imagePullPolicy"] = "Foo".into();
+    let mut paused = old.clone();
+    paused["spec"]["updateStrategy"] = json!({"paused": true});
+    let told = updated(&old, &paused, &[]);
+    assert_eq!(told["allowed"], true);
+    assert!(told["warnings"][0].as_str().unwrap().contains("imagePullPolicy: PL123"), "{told}");
+    let mut touched = old.clone();
+    touched["spec"]["containers"][0]["imagePullPolicy"] = "Bar".into();
+    assert_eq!(updated(&old, &touched, &[])["allowed"], false);
+    // The same set, written for the first time.
+    assert_eq!(judged(&old, &[])["allowed"], false);
 }
 
 #[test]

@@ -11,7 +11,7 @@ const SUBJECTS_OF: [(&str, &[&str]); 16] = [
     ("charts", &["agent", "inject", "safe", "size"]),
     ("crates/agent", &["agent", "finish"]),
     ("crates/agent-api", &["agent"]),
-    ("crates/api", &["canary", "inject", "rollout"]),
+    ("crates/api", &["canary", "inject", "rollout", "safe"]),
     ("crates/cli", &["inject", "rollout", "size", "finish"]),
     ("crates/expr", &["inject"]),
     ("crates/inject", &["inject", "finish"]),
