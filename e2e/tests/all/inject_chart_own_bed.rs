@@ -98,8 +98,8 @@ async fn ci_every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
             counts.push(objects.len());
         }
     }
-    assert_eq!(counts, [28, 28, 25, 25]);
-    for (layout, expected) in [("layout=Separate", 51), ("layout=OnePod", 44)] {
+    assert_eq!(counts, [30, 30, 27, 27]);
+    for (layout, expected) in [("layout=Separate", 53), ("layout=OnePod", 46)] {
         let objects = render(cluster, &[&[layout], &AGENTS[..]].concat())?;
         for object in &objects {
             let answer = dry_run(&client, object).await?;
