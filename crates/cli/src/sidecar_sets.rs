@@ -32,7 +32,7 @@ pub(crate) fn is_set(manifest: &Manifest) -> bool {
     manifest.kind() == KIND && (version.is_empty() || group(version) == group(API_VERSION))
 }
 
-/// What is to be said about a set that a cluster has: its templates are not validated, as those of stored sets are not.
+/// Reviews a set that a cluster has. Its templates are not validated, as those of stored sets are not.
 pub(crate) fn judged(manifest: &Manifest) -> Review {
     judged_by(manifest, review)
 }

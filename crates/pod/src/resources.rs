@@ -58,7 +58,7 @@ pub fn container_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unr
     Ok(total)
 }
 
-/// What a node must have free for a pod: the requests of its containers, or its own where it has them, and its overhead.
+/// The amounts that a node must have free for a pod: the requests of its containers, or its own where it has them, and its overhead.
 pub fn effective_requests(pod: &Value) -> Result<BTreeMap<String, Quantity>, Unreadable> {
     let mut total = container_requests(pod)?;
     let place = "spec.resources.requests";

@@ -216,7 +216,7 @@ fn b11_a_wrong_process_name_is_a_failure_that_is_told_and_rolled_back() {
 fn a_bad_file_is_rolled_back_when_the_app_does_not_acknowledge_it() {
     let acknowledging = crate::cluster::App::start("v1 is loaded");
     let check = format!(
-        "    check: {{url: 'http://127.0.0.1:{}/', contains: '{{version}} is loaded', timeout: 1}}\n",
+        "    check: {{url: 'http://127.0.0.1:{}/', contains: '{{version}} is loaded', timeout: 3}}\n",
         acknowledging.port
     );
     let pod = Pod::new(&check);
@@ -230,7 +230,7 @@ fn a_bad_file_is_rolled_back_when_the_app_does_not_acknowledge_it() {
     assert_eq!((app.line(), app.line()), ("two".to_owned(), "one".to_owned()));
     let message = pod.wait_for("v2", "Failed")["message"].to_string();
     assert!(
-        message.contains("did not say \\\"v2 is loaded\\\" within 1 s") && message.contains("has v1 again"),
+        message.contains("did not say \\\"v2 is loaded\\\" within 3 s") && message.contains("has v1 again"),
         "{message}"
     );
 }

@@ -90,12 +90,12 @@ pub(crate) fn is_label_value(value: &str) -> bool {
     value.is_empty() || (value.len() <= 63 && is_name(value))
 }
 
-/// Why a text cannot be the key of a label or annotation.
+/// Returns the message about a text that cannot be the key of a label or annotation.
 pub(super) fn wrong_key(key: &str) -> Option<String> {
     (!is_label_key(key)).then(|| format!("{key:?} is no key of a label or annotation"))
 }
 
-/// Why a text cannot be the value of a label.
+/// Returns the message about a text that cannot be the value of a label.
 pub(super) fn wrong_value(value: &str) -> Option<String> {
     (!is_label_value(value)).then(|| format!("{value:?} is no value of a label"))
 }

@@ -40,6 +40,8 @@ pub(super) enum NoSignal {
     NothingSeen,
     /// Nothing begins so.
     NoMatch(String),
+    /// Several begin so.
+    Several(String),
     /// It may not be signalled by this user.
     NotPermitted(String),
     /// Whatever else.
@@ -93,7 +95,7 @@ impl Processes {
             [process] => Ok(process.clone()),
             several => {
                 let pids: Vec<String> = several.iter().map(|process| process.pid.to_string()).collect();
-                Err(NoSignal::Refused(format!(
+                Err(NoSignal::Several(format!(
                     "{} processes begin with {begin:?} ({}), and only one may: write more of its command line into processName",
                     pids.len(),
                     pids.join(", ")

@@ -17,6 +17,10 @@ use super::process::{NoSignal, Process, Processes, signal_named};
 const FOR_ONE_ANSWER: Duration = Duration::from_secs(10);
 /// Between two looks at whether the app has loaded the file.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+/// For an app that is there twice because it has just forked: until its child runs another program, both have one command line.
+const FOR_A_FORK: Duration = Duration::from_secs(2);
+/// Between two looks at the processes.
+const BETWEEN_FINDS: Duration = Duration::from_millis(10);
 /// How long a process must survive a signal where nothing else tells how it took it.
 const SURVIVAL: Duration = Duration::from_secs(1);
 
@@ -99,7 +103,7 @@ impl Reloader {
                 self.request(local, method, url, is_first).map(|told| (told, None))
             }
             Means::Signal { process_name, name, signal, fallback } => {
-                let signalled = self.processes.find(process_name).and_then(|process| {
+                let signalled = self.find(process_name).and_then(|process| {
                     self.processes.signal(&process, *signal)?;
                     Ok(process)
                 });
@@ -126,6 +130,18 @@ impl Reloader {
                     }
                     (Err(error), _) => Err(Failure::not_loaded(error.into_message())),
                 }
+            }
+        }
+    }
+
+    /// Finds the process of the app; looks again for a while if there are several.
+    fn find(&self, process_name: &str) -> Result<Process, NoSignal> {
+        let end = Instant::now() + FOR_A_FORK;
+        loop {
+            let found = self.processes.find(process_name);
+            let is_several = matches!(found, Err(NoSignal::Several(_)));
+            if !is_several || Instant::now() >= end || self.stop.wait(BETWEEN_FINDS) {
+                return found;
             }
         }
     }
@@ -198,7 +214,9 @@ impl NoSignal {
     fn into_message(self) -> String {
         match self {
             Self::NothingSeen => nothing_seen(),
-            Self::NoMatch(message) | Self::NotPermitted(message) | Self::Refused(message) => message,
+            Self::NoMatch(message) | Self::Several(message) | Self::NotPermitted(message) | Self::Refused(message) => {
+                message
+            }
         }
     }
 }

@@ -72,10 +72,9 @@ fn attack_pid_1() {
 #[test]
 fn attack_same_named_process_in_another_container() {
     let (_root, processes) = fake(&[(1, "/pause", 1), (20, "game --port 1", 3), (30, "game --port 2", 3)]);
-    assert_eq!(
-        refused(processes.find("game")),
-        "2 processes begin with \"game\" (20, 30), and only one may: write more of its command line into processName"
-    );
+    let message =
+        "2 processes begin with \"game\" (20, 30), and only one may: write more of its command line into processName";
+    assert_eq!(processes.find("game"), Err(NoSignal::Several(message.to_owned())));
     assert_eq!(processes.find("game --port 2").map(|process| process.pid), Ok(30));
 }
 

@@ -1,4 +1,7 @@
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use pillion_agent_api::Signal as SignalConfig;
 
@@ -60,4 +63,32 @@ fn b11_an_app_that_is_not_told_is_a_failure() {
     let failure = by_request.reload(false).unwrap_err();
     assert_eq!(failure.kind, Kind::NotLoaded);
     assert!(failure.message.starts_with("http://127.0.0.1:1/reload does not answer: "), "{failure}");
+}
+
+/// A shell that handles HUP by a line and has a copy of itself for some seconds. It ends with its standard input.
+#[test]
+fn an_app_that_has_just_forked_is_signalled_when_its_copy_is_gone() {
+    for (seconds, is_told) in [("0.3", true), ("20", false)] {
+        let name = format!("forking-{seconds}-{}", std::process::id());
+        let script = format!(
+            "trap 'echo hup' HUP; (sleep {seconds}; :) & echo started; while :; do read line || [ $? -gt 128 ] || exit; done"
+        );
+        let mut shell = Command::new("/bin/sh");
+        let shell = shell.arg0(&name).args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = shell.process_group(0).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "started");
+        let outcome = reloader(signal(&name, "SIGHUP", None)).unwrap().reload(false);
+        if is_told {
+            let (reloaded, process) = outcome.unwrap();
+            assert_eq!(reloaded, Reloaded::Told(format!("SIGHUP sent to process {}", child.id())));
+            assert_eq!(process.unwrap().pid.unsigned_abs(), child.id());
+            assert_eq!(lines.next().unwrap(), "hup");
+        } else {
+            let failure = outcome.unwrap_err();
+            assert!(failure.message.starts_with("2 processes begin with"), "{failure}");
+        }
+        rustix::process::kill_process_group(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+    }
 }
