@@ -51,6 +51,7 @@ pub(super) use board::{Board, Note};
 use executor::Outcome;
 use fleets::{Call, Fleets, carried};
 use pace::Pace;
+use revisions::Storing;
 use sizers::Sizing;
 
 /// What was planned is written for so long.
@@ -61,13 +62,11 @@ const AT_ONCE: usize = 16;
 const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// A pod whose write was refused is left for so long.
 const AFTER_REFUSAL: Duration = Duration::from_secs(15);
-/// What cannot be stored is tried again after so long.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Something that was begun, and is done.
 enum Done {
     Written { action: Box<Action>, outcome: Outcome },
-    Stored { set: String, is_done: bool },
+    Stored { set: String },
     Told { set: String, uid: Box<str>, trouble: Option<String> },
     Read { key: Key, uid: Box<str>, pod: Result<Option<Arc<KeptPod>>, String> },
     Adopted { key: Key, pod: Result<Option<Arc<KeptPod>>, String> },
@@ -89,8 +88,7 @@ pub(super) struct Roller<'a> {
     own_writes: OwnWrites,
     /// Pods whose writes failed, by uid, with the time from which they are planned again.
     failed: BTreeMap<Box<str>, (Instant, Key)>,
-    /// Sets whose revisions are being stored, or could not be, with the time to try again.
-    storing: BTreeMap<String, Option<Instant>>,
+    storing: Storing,
     adoptees: Adoptees,
     writing: BTreeSet<Box<str>>,
     pace: Pace,
@@ -148,7 +146,7 @@ impl<'a> Roller<'a> {
                 fleets: Fleets::default(),
                 own_writes: OwnWrites::default(),
                 failed: BTreeMap::new(),
-                storing: BTreeMap::new(),
+                storing: Storing::default(),
                 adoptees: Adoptees::default(),
                 writing: BTreeSet::new(),
                 pace: Pace::new(context.settings.updates_per_second),
@@ -269,20 +267,20 @@ impl<'a> Roller<'a> {
 
     /// Has the newest revision stored, and those let go that nobody uses.
     fn store_revisions(&mut self, name: &str) {
-        if matches!(self.storing.get(name), Some(None)) {
+        if self.storing.is_under_way(name) {
             return;
         }
         let steps = self.revision_steps(name);
         if steps.is_empty() {
-            self.storing.remove(name);
+            self.storing.rest(name);
             return;
         }
         let (context, set) = (self.context, name.to_owned());
-        self.storing.insert(set.clone(), None);
+        self.storing.begin(name);
         self.work.push(
             async move {
-                let is_done = revisions::carry_out(context, &set, steps).await;
-                Done::Stored { set, is_done }
+                revisions::carry_out(context, &set, steps).await;
+                Done::Stored { set }
             }
             .boxed(),
         );
@@ -303,13 +301,7 @@ impl<'a> Roller<'a> {
     fn finish(&mut self, done: Done) {
         match done {
             Done::Written { action, outcome } => self.written(&action, &outcome),
-            Done::Stored { set, is_done } => {
-                let again = (!is_done).then(|| Instant::now() + AFTER_FAILURE);
-                match again {
-                    Some(at) => self.storing.insert(set, Some(at)),
-                    None => self.storing.remove(&set),
-                };
-            }
+            Done::Stored { set } => self.storing.ended(set, Instant::now()),
             Done::Told { set, uid, trouble } => self.fleets.told(&set, uid, trouble),
             Done::Read { key, uid, pod } => {
                 match pod {
@@ -364,7 +356,7 @@ impl<'a> Roller<'a> {
             self.plan(&set);
         }
         let waits = self.write();
-        let storing = self.storing.values().flatten().copied().chain(self.adoptees.wake());
+        let storing = self.storing.wakes().chain(self.adoptees.wake());
         let wake = self
             .fleets
             .wakes()
@@ -381,10 +373,7 @@ impl<'a> Roller<'a> {
             self.fleets.call_those_of_pod(&key);
         }
         self.read_adoptees(now);
-        let again: Vec<String> =
-            self.storing.iter().filter(|(_, at)| at.is_some_and(|at| at <= now)).map(|(set, _)| set.clone()).collect();
-        for set in again {
-            self.storing.remove(&set);
+        for set in self.storing.due(now) {
             self.store_revisions(&set);
         }
     }
