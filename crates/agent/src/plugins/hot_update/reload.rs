@@ -128,7 +128,7 @@ impl Reloader {
                         };
                         Ok((told, None))
                     }
-                    (Err(error), _) => Err(Failure::not_loaded(error.into_message())),
+                    (Err(error), _) => Err(self.failure(error.into_message())),
                 }
             }
         }

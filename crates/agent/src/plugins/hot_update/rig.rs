@@ -1,10 +1,12 @@
-//! What tests of updates are made with: a server with files that does what a test says, and an app that is asked to load
-//! them.
+//! What tests of updates are made with: a server with files that does what a test says, an app that is asked to load them, and
+//! a program that is signalled.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::digest::{SHA256, digest};
 use pillion_agent_api::{Bounds, Check, HotUpdate, Reload, Source, Storage, TriggerFrom, Wanted};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -237,5 +240,40 @@ pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(Instant::now() < end, "{what} within {DEADLINE:?}");
         thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A shell that runs a script whose first line is `started`, and whose command line begins with a word of its own. It is ended
+/// with everything that it has started.
+pub(super) struct Program {
+    pub(super) child: Child,
+    out: BufReader<ChildStdout>,
+    pub(super) name: String,
+}
+
+impl Program {
+    pub(super) fn start(name: &str, script: &str) -> Self {
+        let name = format!("{name}-{}-{:?}", std::process::id(), thread::current().id()).replace(['(', ')'], "");
+        let mut shell = Command::new("/bin/sh");
+        let shell = shell.arg0(&name).args(["-c", script]).stdout(Stdio::piped()).process_group(0);
+        let mut child = shell.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut program = Self { child, out, name };
+        assert_eq!(program.line(), "started\n");
+        program
+    }
+
+    pub(super) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Gone already where a test has ended it.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
     }
 }

@@ -1,11 +1,8 @@
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::super::rig::until;
+use super::super::rig::{Program, until};
 use super::*;
 
 /// A `/proc` of a test: number, command line, start time.
@@ -95,47 +92,14 @@ fn only_signals_that_ask_may_be_sent() {
     }
 }
 
-/// A program that handles HUP by a line, and whose command line begins with a word of its own.
-struct Program {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-    name: String,
-}
-
-impl Program {
-    fn start(name: &str, script: &str) -> Self {
-        let name = format!("{name}-{}-{:?}", std::process::id(), std::thread::current().id()).replace(['(', ')'], "");
-        let mut child =
-            Command::new("/bin/sh").arg0(&name).args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        assert_eq!(line, "started\n");
-        Self { child, out, name }
-    }
-
-    /// The shell starts another program now and then, and is there twice for a moment.
-    fn found_by(&self, processes: &Processes) -> Process {
-        let began = Instant::now();
-        loop {
-            match processes.find(&self.name) {
-                Ok(found) => return found,
-                Err(why) => assert!(began.elapsed() < Duration::from_secs(10), "{why:?}"),
-            }
+/// Finds a program. The shell starts another one now and then, and is there twice for a moment.
+fn found_by(processes: &Processes, program: &Program) -> Process {
+    let began = Instant::now();
+    loop {
+        match processes.find(&program.name) {
+            Ok(found) => return found,
+            Err(why) => assert!(began.elapsed() < Duration::from_secs(10), "{why:?}"),
         }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.out.read_line(&mut line).unwrap();
-        line
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -145,7 +109,7 @@ const HANDLES: &str = "trap 'echo hup' HUP; echo started; while :; do sleep 0.05
 fn a_real_process_is_signalled() {
     let mut program = Program::start("handles", HANDLES);
     let processes = Processes::of_system();
-    let found = program.found_by(&processes);
+    let found = found_by(&processes, &program);
     assert_eq!(found.pid.unsigned_abs(), program.child.id());
     assert_eq!(processes.may_signal(&found), Ok(()));
     assert_eq!(processes.signal(&found, Signal::HUP), Ok(()));
@@ -160,7 +124,7 @@ fn a_real_process_is_signalled() {
 fn attack_pid_reuse() {
     let mut program = Program::start("reused", HANDLES);
     let processes = Processes::of_system();
-    let found = program.found_by(&processes);
+    let found = found_by(&processes, &program);
     // What was seen had the same number, and another start or another command line.
     for seen in [
         Process { start_time: found.start_time - 1, ..found.clone() },

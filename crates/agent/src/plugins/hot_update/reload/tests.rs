@@ -1,11 +1,8 @@
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use pillion_agent_api::Signal as SignalConfig;
 
-use super::super::rig::config;
+use super::super::rig::{Program, config};
 use super::*;
 
 fn reloader(reload: Reload) -> Result<Reloader, String> {
@@ -65,30 +62,30 @@ fn b11_an_app_that_is_not_told_is_a_failure() {
     assert!(failure.message.starts_with("http://127.0.0.1:1/reload does not answer: "), "{failure}");
 }
 
-/// A shell that handles HUP by a line and has a copy of itself for some seconds. It ends with its standard input.
+/// Handles HUP by a line, and has a copy of itself for some seconds.
+fn forking(seconds: &str) -> Program {
+    let handles = "trap 'echo hup' HUP; echo started; while :; do sleep 0.05; done";
+    Program::start("forking", &format!("(sleep {seconds}; :) & {handles}"))
+}
+
 #[test]
 fn an_app_that_has_just_forked_is_signalled_when_its_copy_is_gone() {
-    for (seconds, is_told) in [("0.3", true), ("20", false)] {
-        let name = format!("forking-{seconds}-{}", std::process::id());
-        let script = format!(
-            "trap 'echo hup' HUP; (sleep {seconds}; :) & echo started; while :; do read line || [ $? -gt 128 ] || exit; done"
-        );
-        let mut shell = Command::new("/bin/sh");
-        let shell = shell.arg0(&name).args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = shell.process_group(0).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        assert_eq!(lines.next().unwrap(), "started");
-        let outcome = reloader(signal(&name, "SIGHUP", None)).unwrap().reload(false);
-        if is_told {
-            let (reloaded, process) = outcome.unwrap();
-            assert_eq!(reloaded, Reloaded::Told(format!("SIGHUP sent to process {}", child.id())));
-            assert_eq!(process.unwrap().pid.unsigned_abs(), child.id());
-            assert_eq!(lines.next().unwrap(), "hup");
-        } else {
-            let failure = outcome.unwrap_err();
-            assert!(failure.message.starts_with("2 processes begin with"), "{failure}");
-        }
-        rustix::process::kill_process_group(rustix::process::Pid::from_child(&child), Signal::KILL).unwrap();
-        child.wait().unwrap();
-    }
+    let mut program = forking("0.3");
+    let pid = program.child.id();
+    let (reloaded, process) = reloader(signal(&program.name, "SIGHUP", None)).unwrap().reload(false).unwrap();
+    assert_eq!(reloaded, Reloaded::Told(format!("SIGHUP sent to process {pid}")));
+    assert_eq!(process.unwrap().pid.unsigned_abs(), pid);
+    assert_eq!(program.line(), "hup\n");
+}
+
+#[test]
+fn a_copy_that_stays_is_a_failure_and_an_agent_that_ends_meanwhile_gives_nothing_up() {
+    let program = forking("20");
+    let failure = reloader(signal(&program.name, "SIGHUP", None)).unwrap().reload(false).unwrap_err();
+    assert!(failure.message.contains(" processes begin with \"forking-"), "{failure}");
+    assert_eq!(failure.kind, Kind::NotLoaded);
+    let stop = Stop::default();
+    let ending = Reloader::new(&config(Path::new("/"), signal(&program.name, "SIGHUP", None), vec![]), &stop).unwrap();
+    stop.stop();
+    assert_eq!(ending.reload(false).unwrap_err().kind, Kind::Stopped);
 }
