@@ -151,7 +151,7 @@ impl Stage {
                 "uid": "u", "operation": "CREATE", "namespace": SHOP, "name": "tried", "dryRun": true,
                 "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": pod}});
             let knows = async || -> Result<bool> {
-                let (_, answer) = caller.connect().await?.post("/pods", review.to_string()).await?;
+                let (_, answer) = caller.connect().await?.review_pod(review.to_string()).await?;
                 let response = &serde_json::from_slice::<Value>(&answer)?["response"];
                 let warnings = response["warnings"].to_string();
                 let k8s_openapi::ByteString(patch) = serde_json::from_value(response["patch"].clone())?;

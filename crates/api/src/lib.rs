@@ -80,7 +80,7 @@ pub use sidecar_set::{API_VERSION, FailurePolicy, SetMode, SidecarSet, SidecarSe
 pub use status::{
     BlastCounts, BlastExample, BlastRadius, EffectiveNumber, EffectiveNumbers, RevisionStatus, SidecarSetStatus,
 };
-pub use template_check::TEMPLATE_SCHEMA;
+pub use template_check::{TEMPLATE_SCHEMA, is_dns_label};
 pub use update::{
     HealthGate as StoredHealthGate, OrderTerm, PriorityStrategy, ScatterTerm, UpdateStrategy, UpdateType, WeightTerm,
 };

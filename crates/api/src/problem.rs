@@ -1,5 +1,6 @@
 //! What is wrong with an object, where, and the way out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -81,15 +82,39 @@ const MOST_COLLECTED: usize = 1000;
 pub(crate) struct Collected {
     problems: Vec<Problem>,
     errors: usize,
+    /// The places of errors.
+    rejected: BTreeSet<FieldPath>,
 }
 
 impl Collected {
     pub(crate) fn push(&mut self, problem: Problem) {
         let count = if problem.is_error() { self.errors } else { self.problems.len() - self.errors };
         if count < MOST_COLLECTED {
-            self.errors += usize::from(problem.is_error());
+            if problem.is_error() {
+                self.errors += 1;
+                self.rejected.insert(problem.path.clone());
+            }
             self.problems.push(problem);
         }
+    }
+
+    pub(crate) fn extend(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        problems.into_iter().for_each(|problem| self.push(problem));
+    }
+
+    /// Whether there is an error.
+    pub(crate) fn rejects(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Whether there is an error at a place.
+    pub(crate) fn rejects_at(&self, path: &FieldPath) -> bool {
+        self.rejected.contains(path)
+    }
+
+    /// Whether no more errors are taken in.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors >= MOST_COLLECTED
     }
 
     pub(crate) fn as_slice(&self) -> &[Problem] {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::container::Volume;
 use crate::meaning::{Finish, Meaning, Namespaces, Template};
 use crate::names::NEVER_REVIEWED;
-use crate::problem::{FieldPath, Problem};
+use crate::problem::{Collected, FieldPath, Problem};
 use crate::sidecar_set::SidecarSet;
 use crate::{Reason, container::SidecarContainer};
 use crate::{revision, schema_check};
@@ -44,7 +44,8 @@ impl Review {
 
 /// Judges a SidecarSet as it was written: the schema, its rules, and what only code can tell.
 pub fn review(object: &Value) -> Review {
-    let mut reader = Reader { problems: schema_check::check(object) };
+    let mut reader = Reader { problems: Collected::default() };
+    reader.problems.extend(schema_check::check(object));
     // What the schema refuses for its type cannot be read any further; everything else can, so that a person sees all
     // mistakes at once.
     let meaning = match SidecarSet::deserialize(object) {
@@ -57,7 +58,7 @@ pub fn review(object: &Value) -> Review {
             None
         }
     };
-    Review { meaning: meaning.filter(|_| !reader.refuses()), problems: reader.problems }
+    Review { meaning: meaning.filter(|_| !reader.refuses()), problems: reader.problems.into_vec() }
 }
 
 impl SidecarSet {
@@ -86,17 +87,17 @@ fn revision_fields(set: &Value) -> Map<String, Value> {
 
 /// Collects problems on the way; what it returns counts only if none is an error.
 struct Reader {
-    problems: Vec<Problem>,
+    problems: Collected,
 }
 
 impl Reader {
     fn refuses(&self) -> bool {
-        self.problems.iter().any(Problem::is_error)
+        self.problems.rejects()
     }
 
     fn error(&mut self, reason: Reason, path: FieldPath, message: impl Into<String>, help: impl Into<String>) {
         // What the schema has refused need not be refused again.
-        if !self.problems.iter().any(|problem| problem.is_error() && problem.path == path) {
+        if !self.problems.rejects_at(&path) {
             self.problems.push(Problem::error(reason, path, message, help));
         }
     }

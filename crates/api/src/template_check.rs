@@ -37,10 +37,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::container::OWN_FIELDS;
-use crate::problem::{FieldPath, Problem};
+use crate::problem::{Collected, FieldPath, Problem};
 use crate::schema_check;
 use field::{Field, Problems};
 use mounts::Volumes;
+pub use syntax::is_dns_label;
 
 /// The schema of containers and volumes, reduced from what a Kubernetes 1.36 API server serves.
 pub const TEMPLATE_SCHEMA: &str = include_str!("template_check/kubernetes-1.36.json");
@@ -58,10 +59,14 @@ enum Kind {
 /// Kubernetes 1.36 does not have.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
     let Some(spec) = object.get("spec").map(|spec| Field::new(spec, FieldPath::of("spec"))) else { return Vec::new() };
-    let mut found = Vec::new();
+    let mut found = Collected::default();
     let of_set: Volumes<'_> = spec.items("volumes").map(|volume| (volume.text("name"), volume.value)).collect();
     for list in ["initContainers", "containers"] {
         for container in spec.items(list) {
+            // Nothing that is found from here on would be told.
+            if found.is_full() {
+                break;
+            }
             let mut problems = Problems::default();
             check_container(&container, kind_of(list, &container), &of_set, &mut problems);
             found.extend(merged(schema_check::check_container(container.value, &container.path), problems));
@@ -72,13 +77,16 @@ pub(crate) fn check(object: &Value) -> Vec<Problem> {
     for container in spec.items("initContainers") {
         ports::check_host_ports([container], &mut problems);
     }
-    found.append(&mut problems.0.into_vec());
+    found.extend(problems.0.into_vec());
     for volume in spec.items("volumes") {
+        if found.is_full() {
+            break;
+        }
         let mut problems = Problems::default();
         volumes::check(&volume, &mut problems);
         found.extend(merged(schema_check::check_volume(volume.value, &volume.path), problems));
     }
-    found
+    found.into_vec()
 }
 
 fn kind_of(list: &str, container: &Field<'_>) -> Kind {

@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let server = Server::bind("hook", arguments.address, router, Limits::default(), &ServerMetrics::default())
         .await
         .with_context(|| format!("cannot listen on {}", arguments.address))?
-        .with_tls(&ServingCertificate::new(leaf)?)?;
+        .with_tls(&ServingCertificate::new(leaf)?, None)?;
     server.serve(CancellationToken::new(), CancellationToken::new()).await;
     Ok(())
 }

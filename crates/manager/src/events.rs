@@ -21,6 +21,8 @@ use tracing::{debug, warn};
 const ROOM: usize = 512;
 /// The same is not written again for this long.
 const APART: Duration = Duration::from_mins(1);
+/// So many events of one namespace are written in this time; more are dropped and counted.
+const MOST_OF_NAMESPACE: u32 = 60;
 /// So many things are remembered as told; then all are forgotten.
 const REMEMBERED: usize = 10_000;
 /// An event that takes longer is given up.
@@ -66,9 +68,12 @@ struct Told {
     related: Option<String>,
 }
 
-/// What has been told lately.
+/// What has been told lately, and how often about each namespace.
 #[derive(Default)]
-struct Memory(BTreeMap<Told, Instant>);
+struct Memory {
+    told: BTreeMap<Told, Instant>,
+    namespaces: BTreeMap<String, (Instant, u32)>,
+}
 
 impl Events {
     /// Writes events as `pillion-<role>` while the future runs.
@@ -90,7 +95,12 @@ impl Events {
 async fn write(recorder: Recorder, mut notes: mpsc::Receiver<Note>, metrics: EventMetrics) {
     let mut memory = Memory::default();
     while let Some(note) = notes.recv().await {
-        if !memory.is_new(&note, Instant::now()) {
+        let now = Instant::now();
+        if !memory.is_new(&note, now) {
+            continue;
+        }
+        if !memory.has_room(&note, now) {
+            metrics.dropped.inc();
             continue;
         }
         let event = Event {
@@ -119,14 +129,25 @@ impl Memory {
         let ObjectReference { kind, namespace, name, .. } = note.regarding.clone();
         let related = note.related.as_ref().and_then(|related| related.name.clone());
         let told = Told { regarding: (kind, namespace, name), reason: note.reason.clone(), related };
-        if self.0.get(&told).is_some_and(|before| now.duration_since(*before) < APART) {
+        if self.told.get(&told).is_some_and(|before| now.duration_since(*before) < APART) {
             return false;
         }
-        if self.0.len() >= REMEMBERED {
-            self.0.clear();
+        if self.told.len() >= REMEMBERED {
+            self.told.clear();
         }
-        self.0.insert(told, now);
+        self.told.insert(told, now);
         true
+    }
+
+    /// Whether the namespace of a note may have one more event. A note on an object of the whole cluster counts for the
+    /// namespace of the related object: pods of that namespace have caused it.
+    fn has_room(&mut self, note: &Note, now: Instant) -> bool {
+        let related = note.related.as_ref().and_then(|related| related.namespace.as_ref());
+        let Some(namespace) = note.regarding.namespace.as_ref().or(related) else { return true };
+        self.namespaces.retain(|_, (began, _)| now.duration_since(*began) < APART);
+        let (_, count) = self.namespaces.entry(namespace.clone()).or_insert((now, 0));
+        *count += 1;
+        *count <= MOST_OF_NAMESPACE
     }
 }
 
@@ -172,12 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn attack_one_namespace_causes_so_many_events_a_minute() {
+        let mut memory = Memory::default();
+        let now = Instant::now();
+        let of = |namespace: Option<&str>, related: Option<&str>| {
+            let mut note = note("web", "Refused", Some("owner"));
+            note.regarding.namespace = namespace.map(str::to_owned);
+            note.related.as_mut().unwrap().namespace = related.map(str::to_owned);
+            note
+        };
+        let mut written = |note: &Note, now| (0..100).filter(|_| memory.has_room(note, now)).count();
+        assert_eq!(written(&of(Some("evil"), None), now), 60);
+        assert_eq!(written(&of(None, Some("evil")), now), 0);
+        assert_eq!(written(&of(Some("team"), Some("evil")), now), 60);
+        assert_eq!(written(&of(None, None), now), 100);
+        assert_eq!(written(&of(Some("evil"), None), now + APART), 60);
+    }
+
+    #[test]
     fn what_is_remembered_has_an_end() {
         let mut memory = Memory::default();
         let now = Instant::now();
         for number in 0..=REMEMBERED {
             memory.is_new(&note(&number.to_string(), "Injected", None), now);
         }
-        assert_eq!(memory.0.len(), 1);
+        assert_eq!(memory.told.len(), 1);
     }
 }

@@ -7,11 +7,11 @@ use anyhow::{Context as _, Result, ensure};
 use futures::FutureExt as _;
 use pillion_runtime::client::{Source, connect, connect_without_retries};
 use pillion_runtime::gates::Gates;
-use pillion_runtime::server::{Limits, Server, ServerMetrics};
+use pillion_runtime::server::{Limits, ServerMetrics, raise_open_files, serve_apart};
 use pillion_runtime::shutdown::{Ending, Patience, Shutdown, Stage};
 use pillion_runtime::telemetry::{Checks, admin, registry};
 use pillion_runtime::watch::WatchMetrics;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::gates::{GATES, IN_POD_AGENT};
 use crate::rightsizer::SizingMetrics;
@@ -30,6 +30,9 @@ pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> 
     let writer = connect_without_retries(&source, &agent).await?;
     let shutdown = Shutdown::new(Patience { drain: settings.drain, ..Patience::default() });
     info!(version, roles = ?settings.roles, namespace = settings.namespace, %gates, mode = ?settings.mode, "starting");
+    if let Err(error) = raise_open_files() {
+        warn!(%error, "cannot raise the limit of open files");
+    }
 
     let mut metrics = registry("pillion-manager", version);
     let sizing_metrics = settings.roles.contains(&Role::Rightsizer).then(|| SizingMetrics::register(&mut metrics));
@@ -111,12 +114,11 @@ pub async fn run(settings: Settings, version: &'static str) -> Result<ExitCode> 
 
     let router = admin(Checks::default(), readiness, metrics);
     let address = settings.admin_address;
-    let server = Server::bind("admin", address, router, Limits::default(), &server_metrics)
-        .await
-        .with_context(|| format!("cannot listen on {address}"))?;
     // The page that tells how the end is going on lasts the longest.
-    let (drain, stop) = (shutdown.token(Stage::Drain), shutdown.token(Stage::Lease));
-    shutdown.spawn(Stage::Lease, server.serve(drain, stop));
+    let ends = (shutdown.token(Stage::Drain), shutdown.token(Stage::Lease));
+    let served = serve_apart("admin", address, router, Limits::of_admin(), &server_metrics, ends)
+        .with_context(|| format!("cannot listen on {address}"))?;
+    shutdown.spawn(Stage::Lease, served);
 
     Ok(match shutdown.run().await? {
         Ending::InOrder => ExitCode::SUCCESS,

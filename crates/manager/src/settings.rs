@@ -1,14 +1,17 @@
 //! What a process is told when it starts.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context as _, Error, Result};
 use clap::{Parser, ValueEnum};
 use pillion_api::SetMode;
 use pillion_quantity::Quantity;
 use pillion_runtime::telemetry::LogFormat;
+use pillion_runtime::tls::Clients;
 use serde_json::{Map, Value, json};
 
 use crate::agents::AllowedTarget;
@@ -45,6 +48,12 @@ pub struct Settings {
     /// A URL instead of the Service, for a process outside the cluster
     #[arg(long)]
     pub webhook_url: Option<http::Uri>,
+    /// A file with certificates (PEM) of the authority whose clients alone may call the webhook
+    #[arg(long)]
+    pub webhook_client_ca: Option<PathBuf>,
+    /// Common names of those clients; without any, every client of the authority may call
+    #[arg(long, value_delimiter = ',', requires = "webhook_client_ca")]
+    pub webhook_client_names: Vec<String>,
     /// Inject; or Observe, which changes no pod and tells what would be changed
     #[arg(long, default_value = "Inject", value_parser = parse_mode)]
     pub mode: SetMode,
@@ -99,6 +108,16 @@ pub struct Settings {
     /// Of right-sizing
     #[command(flatten)]
     pub sizing: SizingSettings,
+}
+
+impl Settings {
+    /// The clients that may call the webhook; `None` where all may.
+    pub(crate) fn webhook_clients(&self) -> Result<Option<Clients>> {
+        let Some(path) = &self.webhook_client_ca else { return Ok(None) };
+        let read = || Clients::new(&fs::read_to_string(path)?, self.webhook_client_names.clone()).map_err(Error::msg);
+        let clients = read().with_context(|| format!("--webhook-client-ca: cannot use {}", path.display()))?;
+        Ok(Some(clients))
+    }
 }
 
 /// Resources of a container, the same as request and as limit, so that they change no pod's quality of service.

@@ -13,11 +13,12 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use pillion_api::revision::SET_UID_LABEL;
-use pillion_api::{Meaning, SidecarSet, review};
+use pillion_api::{Meaning, SidecarSet, is_dns_label, review};
 use pillion_inject::{Namespace, SetIndex};
 use pillion_rollout::history::{Pinned, Revision, pinned};
 use pillion_runtime::watch::{Changes, Freshness, Key, Selection, Store, WatchMetrics, watch};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -34,7 +35,12 @@ pub struct View {
     /// How many pods each set matches, by its status. It changes often, and compiles nothing.
     matched: Arc<ArcSwap<BTreeMap<String, usize>>>,
     client: Client,
+    /// Namespaces that are asked for at once.
+    lookups: Arc<Semaphore>,
 }
+
+/// So many namespaces that are not known yet are asked for at once.
+const LOOKUPS: usize = 10;
 
 /// All sets at one point in time.
 #[derive(Clone, Debug, Default)]
@@ -100,6 +106,7 @@ impl View {
             revisions,
             matched,
             client: client.clone(),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
         };
         let indexing = view.clone();
         let driver = async move {
@@ -162,8 +169,16 @@ impl View {
             return Ok(namespace);
         }
         let failed = |why: String| LookupError::Namespace { name: name.to_owned(), why };
-        let api = Api::<KubeNamespace>::all(self.client.clone());
-        match timeout(patience, api.get_metadata(name)).await {
+        // It becomes a part of a URL.
+        if !is_dns_label(name) {
+            return Err(failed("this is no name of a namespace".to_owned()));
+        }
+        let lookup = async {
+            // Names that no namespace has must not become many requests at once.
+            let _permit = self.lookups.acquire().await;
+            Api::<KubeNamespace>::all(self.client.clone()).get_metadata(name).await
+        };
+        match timeout(patience, lookup).await {
             Ok(Ok(namespace)) => Ok(Arc::new(slim(namespace))),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(_) => Err(failed("no answer in time".to_owned())),

@@ -3,6 +3,7 @@
 //! - [`handlers`]: one review in, one answer out, counted.
 //! - [`authority`]: the certificates: one authority in a Secret, a leaf per replica in memory.
 //! - [`ledgers`]: which revision a new pod gets where a proportion is counted.
+//! - [`paths`]: where the API server calls us, and nobody else.
 //! - `sizing`: what pods are sized by, and the sign that they are.
 //! - [`registration`]: what the API server is told about us, and put right when somebody changes it.
 //!
@@ -13,6 +14,7 @@ mod events;
 mod handlers;
 pub mod ledgers;
 mod metrics;
+pub mod paths;
 pub mod registration;
 mod serve;
 mod sizing;

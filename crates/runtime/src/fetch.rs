@@ -204,7 +204,7 @@ mod tests {
         let metrics = ServerMetrics::register(&mut Registry::default());
         let address = SocketAddr::new(HERE, 0);
         let server = Server::bind("test", address, router, Limits::default(), &metrics).await.unwrap();
-        let server = server.with_tls(&ServingCertificate::new(leaf).unwrap()).unwrap();
+        let server = server.with_tls(&ServingCertificate::new(leaf).unwrap(), None).unwrap();
         let port = server.address().unwrap().port();
         tokio::spawn(server.serve(stop.clone(), stop.clone()));
         (port, authority.certificate_pem().to_owned())

@@ -2,6 +2,7 @@
 //!
 //! - [`Authority`] and [`Leaf`]: certificates made in memory; who stores or trusts an authority is the caller's to say.
 //! - [`ServingCertificate`]: what new connections are served with.
+//! - [`Clients`]: the certificates that clients have to show.
 
 use std::sync::Arc;
 
@@ -14,10 +15,12 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::TLS13;
 
 mod authority;
+mod clients;
 #[cfg(test)]
 mod tests;
 
 pub use authority::{Authority, CertificateError, Leaf};
+pub use clients::Clients;
 
 /// The certificate a server shows. Replacing it concerns new connections; open ones go on.
 #[derive(Debug)]
@@ -52,12 +55,15 @@ impl ServingCertificate {
     }
 
     /// TLS 1.3 and HTTP/1.1, and nothing else: what the API server speaks to webhooks.
-    pub(crate) fn server_config(self: &Arc<Self>) -> Result<ServerConfig, CertificateError> {
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+    pub(crate) fn server_config(self: &Arc<Self>, clients: Option<&Clients>) -> Result<ServerConfig, CertificateError> {
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&TLS13])
-            .map_err(CertificateError::Serve)?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+            .map_err(CertificateError::Serve)?;
+        let verified = match clients {
+            Some(clients) => builder.with_client_cert_verifier(clients.verifier()),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = verified.with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         // A resumed session would not be shown the certificate that is served now.
         config.send_tls13_tickets = 0;

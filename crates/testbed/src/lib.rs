@@ -35,5 +35,6 @@ pub use cluster::{Cluster, apply};
 pub use config::{Config, Fleet};
 pub use error::Error;
 pub use keeper::{Signal, program as bed_program};
+pub use parts::api_server::WEBHOOK_CLIENT;
 pub use slot::Slot;
 pub use wait::{Look, until};

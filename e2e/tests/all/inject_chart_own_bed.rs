@@ -107,6 +107,7 @@ async fn ci_every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
         }
         assert_eq!(objects.len(), expected, "{layout}, agents");
     }
+    check_webhook_access(cluster, &client).await?;
     // The same with a field nobody knows, or all this proves nothing.
     let mut objects = render(cluster, &[])?;
     let deployment = objects.iter_mut().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
@@ -114,6 +115,38 @@ async fn ci_every_object_is_accepted_by_a_strict_dry_run() -> Result<()> {
     let refusal = dry_run(&client, deployment).await?.expect_err("nobody knows the field");
     assert!(refusal.contains(".spec.template.spec.nosuch: field not declared in schema"), "{refusal}");
     bed.stop().await?;
+    Ok(())
+}
+
+/// Addresses and certificates of those who may call the webhook reach the objects of the webhook, and no others.
+async fn check_webhook_access(cluster: &Cluster, client: &Client) -> Result<()> {
+    let values = [
+        "networkPolicy.apiServerCIDRs={10.0.0.0/28,fd00::/64}",
+        "webhookClients.caConfigMap=api-servers",
+        "webhookClients.commonNames={one,other}",
+    ];
+    let objects = render(cluster, &values)?;
+    for object in
+        objects.iter().filter(|object| ["NetworkPolicy", "Deployment"].iter().any(|kind| object["kind"] == *kind))
+    {
+        let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+        assert_eq!(dry_run(client, object).await?, Ok(()), "{kind} {name}");
+        let is_webhook = name == "pillion-webhook";
+        if kind == "NetworkPolicy" {
+            let webhook = json!({"ports": [{"port": "webhook", "protocol": "TCP"}],
+                "from": [{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "fd00::/64"}}]});
+            let admin = json!({"ports": [{"port": "admin", "protocol": "TCP"}]});
+            let expected = if is_webhook { json!([webhook, admin]) } else { json!([admin]) };
+            assert_eq!(object["spec"]["ingress"], expected, "{name}");
+        } else {
+            let pod = &object["spec"]["template"]["spec"];
+            let arguments = pod["containers"][0]["args"].to_string();
+            let flags = ["--webhook-client-ca=/etc/pillion/webhook-clients/ca.crt", "--webhook-client-names=one,other"];
+            assert!(flags.iter().all(|flag| arguments.contains(flag) == is_webhook), "{name}: {arguments}");
+            let volume = json!({"name": "webhook-clients", "configMap": {"name": "api-servers"}});
+            assert_eq!(pod["volumes"] == json!([volume]), is_webhook, "{name}: {}", pod["volumes"]);
+        }
+    }
     Ok(())
 }
 
@@ -165,7 +198,8 @@ async fn ci_what_the_chart_does_not_know_is_refused() -> Result<()> {
             "rollout.",
             "serviceMonitor.",
             "webhook.",
-            "webhook.resources."
+            "webhook.resources.",
+            "webhookClients."
         ]
     );
     for (value, why) in [

@@ -91,7 +91,8 @@ async fn half_said(caller: &Caller, kind: usize) -> Result<()> {
         1 => stream.write_all(&[0x16, 0x03, 0x01, 0xff, 0xff, 0x01]).await?,
         _ => {
             let mut tls = caller.tls(stream).await?;
-            tls.write_all(b"POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{").await?;
+            let head = format!("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{{", caller.pods);
+            tls.write_all(head.as_bytes()).await?;
             // The caller is gone in the middle of its body.
             return Ok(());
         }
@@ -107,7 +108,7 @@ async fn normal(mut connection: Connection, stop: watch::Receiver<bool>) -> Resu
     let mut took = Vec::new();
     while !*stop.borrow() {
         let began = Instant::now();
-        let (status, answer) = connection.post("/pods", body.clone()).await?;
+        let (status, answer) = connection.review_pod(body.clone()).await?;
         took.push(began.elapsed());
         ensure!(status == 200, "a normal review was answered {status}");
         let answer: Value = serde_json::from_slice(&answer)?;
@@ -152,7 +153,7 @@ async fn nightly_a_thousand_hostile_requests_do_not_disturb_normal_ones() -> Res
     let caller = Caller::new(&client, manager.webhook()).await?;
     let mut connection = caller.connect().await?;
     let began = Instant::now();
-    while !String::from_utf8_lossy(&connection.post("/pods", review(&pod())).await?.1).contains("JSONPatch") {
+    while !String::from_utf8_lossy(&connection.review_pod(review(&pod())).await?.1).contains("JSONPatch") {
         ensure!(began.elapsed() < Duration::from_secs(20), "the set does not reach the webhook");
     }
 
@@ -177,7 +178,7 @@ async fn nightly_a_thousand_hostile_requests_do_not_disturb_normal_ones() -> Res
                         continue;
                     };
                     // A body that is refused by its length closes the connection, also in the face of who still sends.
-                    let answered = caller.connect().await?.post("/pods", body.clone()).await;
+                    let answered = caller.connect().await?.review_pod(body.clone()).await;
                     match answered {
                         Ok((status, _)) => ensure!(right.contains(&status), "{name}: {status}"),
                         Err(error) => ensure!(right.contains(&413), "{name}: {error}"),

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use http::Method;
 use k8s_openapi::api::authorization::v1::{SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use pillion_e2e::chart::{self, helm, said};
 use pillion_e2e::manager::NAMESPACE;
 use pillion_e2e::pods::{container, pod};
@@ -53,6 +54,7 @@ const WEBHOOK: &[Grant] = &[
     ours("get list watch", "", "configmaps", "pillion-switch"),
     ours("get list watch", "apps", "controllerrevisions", ""),
     ours("get list watch update", "pillion.dev", "injectionledgers", ""),
+    ours("list watch", "discovery.k8s.io", "endpointslices", ""),
     ours("get", "", "serviceaccounts", "pillion-webhook"),
 ];
 
@@ -248,6 +250,16 @@ async fn installed(values: &[&str]) -> Result<Bed> {
         Ok(match client.request_text(request.unwrap_or_default()).await {
             Ok(_) => Look::Done(()),
             Err(error) => Look::NotYet(error.to_string()),
+        })
+    })
+    .await?;
+    // The API server takes policies in some time after they were created, and this one is the last of them.
+    let pods = Api::<Pod>::namespaced(client, "shop");
+    let mark = Patch::Merge(json!({"metadata": {"labels": {"pillion.dev/injected": "true"}}}));
+    until("the policies to be active", std::time::Duration::from_secs(30), || async {
+        Ok(match pods.patch_status("somebody", &PatchParams { dry_run: true, ..PatchParams::default() }, &mark).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Look::Done(()),
+            other => Look::NotYet(format!("{:?}", other.map(|pod| pod.metadata.labels))),
         })
     })
     .await?;

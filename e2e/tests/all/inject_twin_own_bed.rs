@@ -143,7 +143,7 @@ async fn until_heard(client: &Client, connection: &mut Connection, mark: &str) -
         "labels": {"heard": mark}}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}});
     let began = std::time::Instant::now();
     loop {
-        let (_, answer) = connection.post("/pods", review(&pod)).await?;
+        let (_, answer) = connection.review_pod(review(&pod)).await?;
         // Other sets may want the pod as well, or refuse it.
         let audited = &serde_json::from_slice::<Value>(&answer)?["response"]["auditAnnotations"]["sets"];
         if audited.as_str().is_some_and(|sets| sets.contains("zz-heard=")) {
@@ -185,7 +185,7 @@ async fn nightly_render_and_the_handler_say_the_same_of_thousands_of_pods() -> R
             // Render says what the webhook does with what the API server makes of the pod first.
             let mut sent = pod.clone();
             fill_in(&mut sent, pod["metadata"]["namespace"].as_str().unwrap_or_default(), &[]);
-            let (status, answer) = connection.post("/pods", review(&sent)).await?;
+            let (status, answer) = connection.review_pod(review(&sent)).await?;
             assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
             let answer: Value = serde_json::from_slice(&answer)?;
             let response = &answer["response"];

@@ -50,6 +50,7 @@ mod safe_break_glass_own_bed;
 mod safe_bystanders_own_bed;
 mod safe_pod_resources;
 mod safe_templates;
+mod safe_webhook_access_own_bed;
 #[expect(dead_code, reason = "the API server does not name places as our own code does")]
 #[path = "../../../crates/api/tests/all/sets.rs"]
 mod sets;

@@ -34,7 +34,7 @@ impl Reader {
         path: &FieldPath,
     ) -> Vec<AnnotationPatch> {
         let mut patches: Vec<AnnotationPatch> = Vec::new();
-        let mut places: Vec<FieldPath> = Vec::new();
+        let mut first: BTreeMap<&str, FieldPath> = BTreeMap::new();
         for (at, entry) in stored.into_iter().flatten().enumerate() {
             let policy = entry.patch_policy.unwrap_or_default();
             for (key, value) in &entry.annotations {
@@ -44,13 +44,14 @@ impl Reader {
                     let message = "the value is no JSON object and cannot be merged";
                     self.error(Reason::InvalidMetadata, place.clone(), message, "write it as {\"key\": \"value\"}");
                 }
-                if let Some(first) = patches.iter().position(|patch| patch.key == *key) {
-                    let message = format!("annotation {key} is given twice");
-                    let problem = Problem::error(Reason::DuplicateName, place.clone(), message, "keep one of them");
-                    self.problems.push(problem.with_also(places[first].clone()));
-                }
                 patches.push(AnnotationPatch { key: key.clone(), value: value.clone(), policy });
-                places.push(place);
+                if let Some(first) = first.get(key.as_str()) {
+                    let message = format!("annotation {key} is given twice");
+                    let problem = Problem::error(Reason::DuplicateName, place, message, "keep one of them");
+                    self.problems.push(problem.with_also(first.clone()));
+                } else {
+                    first.insert(key, place);
+                }
             }
         }
         patches

@@ -55,7 +55,7 @@ impl Reader {
         let compiled = Selector::compile(stored)?;
         // A requirement that cannot be read is no contradiction.
         let is_wrong = |problem: &Problem| problem.is_error() && problem.path.segments().starts_with(path.segments());
-        if let Some(key) = compiled.contradiction().filter(|_| !self.problems.iter().any(is_wrong)) {
+        if let Some(key) = compiled.contradiction().filter(|_| !self.problems.as_slice().iter().any(is_wrong)) {
             let message = format!("nothing can match: the requirements on label {key} exclude each other");
             self.warning(Reason::DeadSelector, path.clone(), message, "remove one of them");
         }

@@ -113,12 +113,13 @@ impl Reader {
     /// Says which mounts have no volume in the set, and which volumes no mount.
     fn mounts(&mut self, spec: &SidecarSetSpec, path: &FieldPath) {
         let volumes = volume_names(spec.volumes.as_ref());
+        let known: BTreeSet<&str> = volumes.iter().copied().collect();
         let mut used: BTreeSet<&str> = spec.app_volume_mounts.iter().flatten().map(|it| it.volume.as_str()).collect();
         for (field, list) in [("initContainers", &spec.init_containers), ("containers", &spec.containers)] {
             for (at, container) in list.iter().flatten().enumerate() {
                 for (place, name) in mounted(container, &path.field(field).index(at)) {
                     used.insert(name);
-                    if !volumes.contains(&name) {
+                    if !known.contains(name) {
                         self.warning(
                             Reason::ForeignVolume,
                             place,

@@ -1,5 +1,7 @@
 //! What rules ask of JSON. A field that is null counts as absent: the API server drops it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::meaning::PodField;
@@ -50,15 +52,13 @@ pub(super) fn name_is_a_label_value(object: &Value) -> bool {
 
 /// The first name that a container and an init container share.
 pub(super) fn shared_name(spec: &Value) -> Option<&str> {
-    items(spec, "initContainers")
-        .map(|init| text(init, "name"))
-        .find(|name| items(spec, "containers").any(|container| text(container, "name") == *name))
+    let names: BTreeSet<&str> = items(spec, "containers").map(|container| text(container, "name")).collect();
+    items(spec, "initContainers").map(|init| text(init, "name")).find(|name| names.contains(name))
 }
 
 pub(super) fn app_volumes_exist(spec: &Value) -> bool {
-    items(spec, "appVolumeMounts")
-        .map(|mount| text(mount, "volume"))
-        .all(|name| items(spec, "volumes").any(|volume| text(volume, "name") == name))
+    let names: BTreeSet<&str> = items(spec, "volumes").map(|volume| text(volume, "name")).collect();
+    items(spec, "appVolumeMounts").all(|mount| names.contains(text(mount, "volume")))
 }
 
 pub(super) fn no_hot_upgrade(container: &Value) -> bool {

@@ -13,7 +13,7 @@ pub(super) const RELATIVE_HELP: &str = "write a relative path without ..";
 pub(super) const NO_BACKSTEPS_HELP: &str = "write the path without ..";
 
 /// Returns true for a DNS label, such as the name of a volume.
-pub(super) fn is_dns_label(text: &str) -> bool {
+pub fn is_dns_label(text: &str) -> bool {
     let end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.len() <= 63 && text.starts_with(end) && text.ends_with(end) && text.chars().all(|c| end(c) || c == '-')
 }

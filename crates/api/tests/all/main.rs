@@ -4,6 +4,7 @@
 
 mod advice;
 mod clash;
+mod cost;
 mod examples;
 mod laws;
 mod sets;

@@ -48,7 +48,7 @@ impl Feed {
             &ServerMetrics::default(),
         )
         .await?
-        .with_tls(&ServingCertificate::new(leaf)?)?;
+        .with_tls(&ServingCertificate::new(leaf)?, None)?;
         let port = server.address()?.port();
         tokio::spawn(async move { server.serve(CancellationToken::new(), CancellationToken::new()).await });
         let bundle = ByteString(authority.certificate_pem().as_bytes().to_vec());

@@ -18,26 +18,34 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use pillion_api::SetMode;
 use pillion_inject::Installation;
-use pillion_runtime::server::Deadline;
+use pillion_runtime::server::{Deadline, Peer};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
 use super::events::RefusalEvents;
-use super::ledgers::Ledgers;
+use super::ledgers::{Ledgers, Origin};
 use super::metrics::{About, AdmissionMetrics, Answered};
 use super::sizing::{NamespaceSizer, Sizer};
 use crate::admission::pods::{self, Answer, Begun, Question};
-use crate::admission::{Ask, Request, Reservation, Response, Unreadable, sets};
+use crate::admission::{Ask, Request, Reservation, Response, Unreadable, memory_of, sets};
 use crate::finish::Finish;
 use crate::hot_updates::Asked;
 use crate::switch::Switch;
 use crate::view::{LookupError, View};
 use crate::{chance, names};
 
-/// A review of a pod this large takes milliseconds. Pods of people are a tenth of it.
-const LARGE: usize = 256 << 10;
+/// A review that takes this much memory takes milliseconds. Pods of people take a tenth of it.
+const LARGE: usize = 4 << 20;
+/// Bytes that all smaller reviews may take together, of the 256 MiB that the chart gives.
+const ROOM: usize = 32 << 20;
+/// Bytes that a large review may take. Large pods go one after the other, and so do sets.
+const MOST: usize = 64 << 20;
+/// A review has an object up to so many times: as it came, with its sizes, and with its sidecars.
+const COPIES: usize = 3;
+/// Bytes of one permit.
+const UNIT: usize = 1 << 10;
 
 /// What the handlers need to know.
 #[derive(Clone)]
@@ -56,6 +64,10 @@ pub struct Handlers {
     pub(super) namespace: Arc<str>,
     /// Large pods go one after the other, so that those of normal size have the other cores.
     pub(super) large: Arc<Semaphore>,
+    /// Sets go one after the other, too.
+    pub(super) sets: Arc<Semaphore>,
+    /// Memory for smaller reviews.
+    pub(super) memory: Arc<Semaphore>,
 }
 
 /// Why there is no answer.
@@ -67,6 +79,13 @@ enum Failure {
     Lookup(#[from] LookupError),
     #[error("the review was given up: {0}")]
     GivenUp(String),
+    #[error("the review would take {0} bytes of memory, and {1} is the most: the object has too many values")]
+    TooComplex(usize, usize),
+}
+
+/// Memory for all smaller reviews.
+pub(super) fn memory() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(ROOM / UNIT))
 }
 
 /// The paths the API server calls.
@@ -80,24 +99,72 @@ pub fn router(handlers: Handlers) -> Router {
 async fn review_pod(
     State(handlers): State<Arc<Handlers>>,
     Extension(deadline): Extension<Deadline>,
+    Extension(peer): Extension<Peer>,
     body: Bytes,
 ) -> HttpResponse {
     let began = Instant::now();
-    let answered = match body.len() {
-        0..LARGE => handlers.pod(&body, deadline).await,
-        _ => Arc::clone(&handlers).large_pod(body, deadline).await,
+    let call = Call { deadline, peer };
+    let answered = match memory_needed(&body) {
+        Ok(needed @ 0..LARGE) => handlers.small_pod(&body, needed, call).await,
+        Ok(_) => {
+            let (reviewing, runtime) = (Arc::clone(&handlers), Handle::current());
+            apart(&handlers.large, move || runtime.block_on(reviewing.pod(&body, call))).await
+        }
+        Err(failure) => Err(failure),
     };
     handlers.finish(About::Pods, began, answered)
 }
 
 async fn review_set(State(handlers): State<Arc<Handlers>>, body: Bytes) -> HttpResponse {
     let began = Instant::now();
-    let answered = handlers.set(&body);
+    let answered = match memory_needed(&body) {
+        Ok(_) => {
+            let reviewing = Arc::clone(&handlers);
+            apart(&handlers.sets, move || reviewing.set(&body)).await
+        }
+        Err(failure) => Err(failure),
+    };
     handlers.finish(About::Sidecarsets, began, answered)
 }
 
+/// The memory that a review takes, if it may.
+fn memory_needed(body: &[u8]) -> Result<usize, Failure> {
+    let needed = memory_of(body).saturating_mul(COPIES);
+    if needed > MOST { Err(Failure::TooComplex(needed, MOST)) } else { Ok(needed) }
+}
+
+/// Reviews beside the threads that answer everybody else, one after the other.
+async fn apart(
+    turn: &Arc<Semaphore>,
+    review: impl FnOnce() -> Result<(Response, String), Failure> + Send + 'static,
+) -> Result<(Response, String), Failure> {
+    let given_up = |error: &dyn Display| Failure::GivenUp(error.to_string());
+    let permit = Arc::clone(turn).acquire_owned().await.map_err(|error| given_up(&error))?;
+    let review = move || {
+        let answered = review();
+        drop(permit);
+        answered
+    };
+    spawn_blocking(review).await.map_err(|error| given_up(&error))?
+}
+
+/// Who asks, and until when.
+#[derive(Clone, Copy)]
+struct Call {
+    deadline: Deadline,
+    peer: Peer,
+}
+
 impl Handlers {
-    async fn pod(&self, body: &[u8], deadline: Deadline) -> Result<(Response, String), Failure> {
+    /// Reviews a pod when there is memory for it.
+    async fn small_pod(&self, body: &[u8], needed: usize, call: Call) -> Result<(Response, String), Failure> {
+        let permits = u32::try_from(needed.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let room = self.memory.acquire_many(permits).await;
+        let _room = room.map_err(|error| Failure::GivenUp(error.to_string()))?;
+        self.pod(body, call).await
+    }
+
+    async fn pod(&self, body: &[u8], Call { deadline, peer }: Call) -> Result<(Response, String), Failure> {
         let request = Request::parse(body)?;
         let uid = request.uid.to_string();
         if !pods::is_creation(&request) {
@@ -122,7 +189,9 @@ impl Handlers {
         let Answer { response, outcomes, refusal } = match pods::begin(&request, question)? {
             Begun::Done(answer) => answer,
             Begun::Asking(asking) => {
-                let reserved = self.reserve(asking.asks(), request.dry_run == Some(true), deadline).await;
+                let origin = Origin { namespace: request.namespace.to_string(), peer };
+                let origin = Some(origin).filter(|_| request.dry_run != Some(true));
+                let reserved = self.reserve(asking.asks(), origin.as_ref(), deadline).await;
                 asking.finish(&reserved)
             }
         };
@@ -140,30 +209,21 @@ impl Handlers {
         Ok((response, uid))
     }
 
-    /// Asks the ledgers. A pod that is only tried is told what it would get.
-    async fn reserve(&self, asks: &[Ask], is_dry_run: bool, deadline: Deadline) -> BTreeMap<String, Reservation> {
+    /// Asks the ledgers. A pod that is only tried has no origin, and is told what it would get.
+    async fn reserve(
+        &self,
+        asks: &[Ask],
+        origin: Option<&Origin>,
+        deadline: Deadline,
+    ) -> BTreeMap<String, Reservation> {
         let reserved = asks.iter().map(async |ask| {
-            let reservation = if is_dry_run {
-                self.ledgers.look(ask)
-            } else {
-                self.ledgers.reserve(ask.clone(), deadline.remaining()).await
+            let reservation = match origin {
+                Some(origin) => self.ledgers.reserve(ask.clone(), origin, deadline.remaining()).await,
+                None => self.ledgers.look(ask),
             };
             (ask.set.clone(), reservation)
         });
         join_all(reserved).await.into_iter().collect()
-    }
-
-    /// The same beside the threads that answer everybody else.
-    async fn large_pod(self: Arc<Self>, body: Bytes, deadline: Deadline) -> Result<(Response, String), Failure> {
-        let given_up = |error: &dyn Display| Failure::GivenUp(error.to_string());
-        let permit = Arc::clone(&self.large).acquire_owned().await.map_err(|error| given_up(&error))?;
-        let runtime = Handle::current();
-        let review = move || {
-            let answered = runtime.block_on(self.pod(&body, deadline));
-            drop(permit);
-            answered
-        };
-        spawn_blocking(review).await.map_err(|error| given_up(&error))?
     }
 
     fn set(&self, body: &[u8]) -> Result<(Response, String), Failure> {
@@ -185,7 +245,9 @@ impl Handlers {
                 };
                 (answer, ([(CONTENT_TYPE, "application/json")], response.to_bytes(&uid)).into_response())
             }
-            Err(failure @ Failure::Unreadable(_)) => (Answered::Failed, failed(StatusCode::BAD_REQUEST, &failure)),
+            Err(failure @ (Failure::Unreadable(_) | Failure::TooComplex(..))) => {
+                (Answered::Failed, failed(StatusCode::BAD_REQUEST, &failure))
+            }
             Err(failure @ (Failure::Lookup(_) | Failure::GivenUp(_))) => {
                 (Answered::Failed, failed(StatusCode::INTERNAL_SERVER_ERROR, &failure))
             }
@@ -198,4 +260,27 @@ impl Handlers {
 fn failed(status: StatusCode, failure: &dyn Display) -> HttpResponse {
     warn!(%failure, "cannot answer a review");
     (status, format!("{failure}\n")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_with_ten_thousand_variables_is_not_too_complex() {
+        // As the API server sends it, with managed fields.
+        let variables: Vec<String> =
+            (0..10_000).map(|number| format!(r#"{{"name":"VARIABLE_{number:05}","value":"x"}}"#)).collect();
+        let managed =
+            |number| format!(r#""k:{{\"name\":\"VARIABLE_{number:05}\"}}":{{".":{{}},"f:name":{{}},"f:value":{{}}}}"#);
+        let managed: Vec<String> = (0..10_000).map(managed).collect();
+        let pod = format!(r#"{{"env":[{}],"managed":{{{}}}}}"#, variables.join(","), managed.join(","));
+        assert!(serde_json::from_str::<serde_json::Value>(&pod).is_ok());
+        assert!((LARGE..MOST).contains(&memory_needed(pod.as_bytes()).unwrap()));
+        let attack = format!("[{}]", vec![r#"{"":0}"#; 100_000].join(","));
+        assert_eq!(
+            memory_needed(attack.as_bytes()).unwrap_err().to_string(),
+            "the review would take 208500003 bytes of memory, and 67108864 is the most: the object has too many values"
+        );
+    }
 }

@@ -27,9 +27,12 @@ use crate::ledger_shelf::Shelf;
 
 mod commit;
 mod metrics;
+mod quota;
 
 use commit::{Committer, Waiting};
 pub use metrics::LedgerMetrics;
+pub use quota::Origin;
+use quota::Quota;
 
 /// The field manager of reservations.
 const MANAGER: &str = "pillion-webhook";
@@ -46,6 +49,7 @@ struct Shared {
     shelf: Shelf,
     committers: Mutex<BTreeMap<String, mpsc::UnboundedSender<Waiting>>>,
     metrics: LedgerMetrics,
+    quota: Mutex<Quota>,
     /// What makes ids of this process unlike those of others.
     prefix: String,
     next: AtomicU64,
@@ -65,6 +69,7 @@ impl Ledgers {
             shelf,
             committers: Mutex::default(),
             metrics: LedgerMetrics::register(registry),
+            quota: Mutex::default(),
             prefix: chance::word(),
             next: AtomicU64::new(1),
         };
@@ -85,8 +90,12 @@ impl Ledgers {
     }
 
     /// Reserves a place for a new pod. It takes no longer than a review may wait, which itself has so much time left.
-    pub async fn reserve(&self, ask: Ask, remaining: Duration) -> Reservation {
+    pub async fn reserve(&self, ask: Ask, origin: &Origin, remaining: Duration) -> Reservation {
         let began = Instant::now();
+        if !self.0.quota.lock().take(&ask.set, origin, began) {
+            self.0.metrics.unavailable.inc();
+            return Reservation::in_trouble(None, "its namespace has too many reservations");
+        }
         let until = began + PATIENCE.min(remaining.saturating_sub(MARGIN));
         let id = self.id();
         let (answer_tx, answer_rx) = oneshot::channel();

@@ -3,6 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
+use super::paths::path;
 use crate::names;
 
 /// Seconds the API server waits for a review of a pod: each pod of an unreachable webhook waits this long.
@@ -64,12 +65,13 @@ impl Endpoint {
 
 impl Wanted {
     /// The registration for pods. Every default of the API server is written out, so that what is stored can be compared.
-    pub fn mutating(&self, bundle: &str) -> Value {
+    /// `key` is that of the authority whose paths are called.
+    pub fn mutating(&self, bundle: &str, key: &str) -> Value {
         let (label, required) = names::INJECTION_LABEL;
         let webhook = |name: &str, operator: &str, failure_policy: &str| {
             json!({
                 "name": name,
-                "clientConfig": self.endpoint.client_config(names::POD_PATH, bundle),
+                "clientConfig": self.endpoint.client_config(&path(name, key), bundle),
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"}],
                 "failurePolicy": failure_policy,
                 "matchPolicy": "Equivalent",
@@ -95,10 +97,10 @@ impl Wanted {
     }
 
     /// The registration for sets.
-    pub fn validating(&self, bundle: &str) -> Value {
+    pub fn validating(&self, bundle: &str, key: &str) -> Value {
         let webhook = json!({
             "name": names::SET_WEBHOOK,
-            "clientConfig": self.endpoint.client_config(names::SET_PATH, bundle),
+            "clientConfig": self.endpoint.client_config(&path(names::SET_WEBHOOK, key), bundle),
             "rules": [{"apiGroups": ["apps.kruise.io"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE"],
                 "resources": ["sidecarsets"], "scope": "Cluster"}],
             // A set nobody checked could refuse every pod; and whoever repairs us needs no set for it.
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_two_pod_webhooks_share_out_all_namespaces() {
-        let registration = wanted().mutating("pem");
+        let registration = wanted().mutating("pem", "key");
         let selectors: Vec<_> = registration["webhooks"]
             .as_array()
             .unwrap()
@@ -194,8 +196,8 @@ mod tests {
     #[test]
     fn whoever_is_switched_off_is_asked_about_no_pod() {
         let off = Wanted { reviews_pods: false, ..wanted() };
-        assert_eq!(off.mutating("pem")["webhooks"], json!([]));
-        assert_eq!(off.validating("pem"), wanted().validating("pem"));
+        assert_eq!(off.mutating("pem", "key")["webhooks"], json!([]));
+        assert_eq!(off.validating("pem", "key"), wanted().validating("pem", "key"));
     }
 
     #[test]
@@ -215,15 +217,15 @@ mod tests {
     fn a_url_is_called_with_the_path() {
         let url = Wanted { endpoint: Endpoint::Url("https://10.0.0.1:9443/".to_owned()), ..wanted() };
         assert_eq!(
-            url.validating("x")["webhooks"][0]["clientConfig"],
-            json!({"url": "https://10.0.0.1:9443/sidecarsets", "caBundle": "eA=="})
+            url.validating("x", "key")["webhooks"][0]["clientConfig"],
+            json!({"url": format!("https://10.0.0.1:9443{}", path(names::SET_WEBHOOK, "key")), "caBundle": "eA=="})
         );
     }
 
     #[test]
     fn a_change_of_any_field_is_seen() {
         let owner = json!({"apiVersion": "v1", "kind": "ClusterRole", "name": "r", "uid": "1"});
-        let wanted = Wanted { owners: vec![owner], ..wanted() }.mutating("pem");
+        let wanted = Wanted { owners: vec![owner], ..wanted() }.mutating("pem", "key");
         let mut stored = wanted.clone();
         stored["metadata"]["resourceVersion"] = "5".into();
         stored["metadata"]["labels"]["added"] = "by another".into();
@@ -232,6 +234,7 @@ mod tests {
             "/metadata/ownerReferences/0/uid",
             "/metadata/labels/app.kubernetes.io~1name",
             "/webhooks/0/clientConfig/caBundle",
+            "/webhooks/0/clientConfig/service/path",
             "/webhooks/0/namespaceSelector/matchExpressions/0/values/1",
             "/webhooks/1/failurePolicy",
             "/webhooks/1/timeoutSeconds",
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_trusted_certificates_are_read_back() {
-        assert_eq!(trusted_bundles(&wanted().mutating("pem")), ["pem", "pem"]);
+        assert_eq!(trusted_bundles(&wanted().mutating("pem", "key")), ["pem", "pem"]);
         assert_eq!(trusted_bundles(&json!({"webhooks": [{"name": "pods.pillion.dev", "clientConfig": {}}]})), [""]);
     }
 }

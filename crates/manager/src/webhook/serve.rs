@@ -15,9 +15,10 @@ use tracing::info;
 
 use super::authority::Keeper;
 use super::events::RefusalEvents;
-use super::handlers::{Handlers, router};
+use super::handlers::{Handlers, memory, router};
 use super::ledgers::Ledgers;
 use super::metrics::AdmissionMetrics;
+use super::paths::AcceptedPaths;
 use super::sizing::Sizer;
 use crate::events::{EventMetrics, Events};
 use crate::finish::Finish;
@@ -55,8 +56,9 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         *webhook;
     let (events, events_driver) =
         Events::new(client.clone(), "webhook", &settings.name, EventMetrics::register(registry));
+    let paths = AcceptedPaths::default();
     let (keeper, certificates, keeper_driver) =
-        Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), watch_metrics, registry);
+        Keeper::new(client, settings, switch.clone(), gates.is_on(&POD_WEBHOOK), &paths, watch_metrics, registry);
     let (ledgers, ledgers_driver) = Ledgers::watch(ledger_client.clone(), &settings.namespace, watch_metrics, registry);
     let (asked, asked_driver) = gates.is_on(&IN_POD_AGENT).then(|| Asked::watch(client, watch_metrics)).unzip();
     let (sizer, sizer_driver) =
@@ -73,6 +75,8 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         sizer: sizer.clone(),
         namespace: settings.namespace.as_str().into(),
         large: Arc::new(Semaphore::new(1)),
+        sets: Arc::new(Semaphore::new(1)),
+        memory: memory(),
     };
     let stop = shutdown.token(Stage::Controllers);
     shutdown.spawn(Stage::Controllers, async move {
@@ -95,15 +99,18 @@ pub fn start(webhook: &Webhook<'_>, registry: &mut Registry, readiness: Checks) 
         drain.run_until_cancelled(async { tokio::join!(keeper_driver, keeper.run()) }).await;
     });
     let mut first = certificates.clone();
-    let (address, server_metrics, ends) = (settings.webhook_address, server_metrics.clone(), shutdown.clone());
+    let (server_settings, server_metrics, ends) = (Arc::clone(settings), server_metrics.clone(), shutdown.clone());
     let (drain, stop) = (shutdown.token(Stage::Drain), shutdown.token(Stage::Servers));
     shutdown.spawn(Stage::Servers, async move {
         let serving = async {
             let Some(certificate) = stop.run_until_cancelled(first.first()).await else { return Ok(()) };
+            let address = server_settings.webhook_address;
+            let clients = server_settings.webhook_clients()?.map(Arc::new);
             let server = Server::bind("webhook", address, router(handlers), Limits::default(), &server_metrics)
                 .await
                 .with_context(|| format!("cannot listen on {address}"))?
-                .with_tls(&certificate)?;
+                .with_entrance(paths.entrance())
+                .with_tls(&certificate, clients)?;
             info!(%address, "answering reviews");
             server.serve(drain, stop.clone()).await;
             Result::<()>::Ok(())

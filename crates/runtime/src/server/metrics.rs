@@ -28,13 +28,17 @@ struct RefusalLabels {
 /// Why a connection or a request was not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(super) enum Refusal {
-    /// Too many connections are open.
+    /// A connection had to make room for another.
     Connections,
     /// The TLS handshake failed or took too long.
     Handshake,
+    /// The certificate of the client is not one of those that are expected.
+    Client,
+    /// The entrance does not know the path.
+    Path,
     /// The first request took too long to be said.
     Headers,
-    /// Too many requests are being answered.
+    /// All connections are busy.
     Requests,
     /// The body is too large.
     Body,

@@ -24,7 +24,7 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use super::*;
-use crate::tls::Authority;
+use crate::tls::{Authority, Clients, Leaf};
 
 const SOON: Duration = Duration::from_millis(200);
 const NAME: &str = "server.test";
@@ -52,7 +52,7 @@ struct Answered {
     body: String,
 }
 
-fn leaf_of(authority: &Authority) -> crate::tls::Leaf {
+fn leaf_of(authority: &Authority) -> Leaf {
     authority.issue(&[NAME.to_owned()], Timestamp::now(), Duration::from_hours(1)).unwrap()
 }
 
@@ -63,10 +63,28 @@ async fn bind(router: Router, limits: Limits, registry: &mut Registry) -> Server
 
 impl Scene {
     async fn open(router: Router, limits: Limits) -> Self {
+        Self::open_with(router, limits, |server| server).await
+    }
+
+    async fn open_with(router: Router, limits: Limits, change: impl FnOnce(Server) -> Server) -> Self {
+        Self::start(router, limits, change, None).await
+    }
+
+    /// A server for clients with certificates.
+    async fn open_for(router: Router, clients: Arc<Clients>) -> Self {
+        Self::start(router, Limits::default(), |server| server, Some(clients)).await
+    }
+
+    async fn start(
+        router: Router,
+        limits: Limits,
+        change: impl FnOnce(Server) -> Server,
+        clients: Option<Arc<Clients>>,
+    ) -> Self {
         let authority = Authority::generate("test", Timestamp::now(), Duration::from_hours(1)).unwrap();
         let certificate = ServingCertificate::new(leaf_of(&authority)).unwrap();
         let mut registry = Registry::default();
-        let server = bind(router, limits, &mut registry).await.with_tls(&certificate).unwrap();
+        let server = change(bind(router, limits, &mut registry).await).with_tls(&certificate, clients).unwrap();
         let address = server.address().unwrap();
         let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(server.serve(drain.clone(), stop.clone()));
@@ -78,13 +96,24 @@ impl Scene {
     }
 
     async fn tls(&self, version: &'static SupportedProtocolVersion) -> io::Result<TlsStream<TcpStream>> {
+        self.tls_as(version, None).await
+    }
+
+    async fn tls_as(
+        &self,
+        version: &'static SupportedProtocolVersion,
+        client: Option<Leaf>,
+    ) -> io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(self.authority.certificate().clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_protocol_versions(&[version])
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match client {
+            Some(leaf) => config.with_client_auth_cert(leaf.chain, leaf.key).unwrap(),
+            None => config.with_no_client_auth(),
+        };
         let name = ServerName::try_from(NAME).unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, self.tcp().await).await
     }
@@ -95,6 +124,13 @@ impl Scene {
         let (requests, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Caller { requests, certificate }
+    }
+
+    /// The answer to a request of a client with a certificate.
+    async fn ask_as(&self, client: Option<Leaf>) -> io::Result<String> {
+        let mut stream = self.tls_as(&TLS13, client).await?;
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await?;
+        Ok(String::from_utf8(rest(&mut stream).await?).unwrap())
     }
 
     /// How often something was refused for a reason.
@@ -304,37 +340,173 @@ async fn a_body_that_is_too_large_is_refused_whether_or_not_it_says_so() {
 }
 
 #[tokio::test]
-async fn more_requests_than_the_limit_are_told_to_come_back() {
-    let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let scene = Scene::open(gated(&gate, &waiting), Limits { requests: 2, ..Limits::default() }).await;
-    let mut patient = JoinSet::new();
-    for _ in 0..2 {
-        let mut caller = scene.caller().await;
-        patient.spawn(async move { caller.get("/").await.unwrap().status });
+async fn more_requests_than_the_limit_wait_for_their_turn_and_are_not_rejected() {
+    for limits in [Limits { requests: 2, ..Limits::default() }, Limits { peer_requests: 2, ..Limits::default() }] {
+        let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let scene = Scene::open(gated(&gate, &waiting), limits).await;
+        let mut patient = JoinSet::new();
+        for _ in 0..5 {
+            let mut caller = scene.caller().await;
+            patient.spawn(async move { caller.get("/").await.unwrap().status });
+        }
+        until("two requests to arrive", || waiting.load(Ordering::SeqCst) == 2).await;
+        let late = scene.caller().await.get("/?timeout=200ms").await.unwrap();
+        assert_eq!((late.status, waiting.load(Ordering::SeqCst)), (StatusCode::GATEWAY_TIMEOUT, 2));
+        gate.add_permits(5);
+        assert_eq!(patient.join_all().await, [StatusCode::OK; 5]);
     }
-    until("both requests to arrive", || waiting.load(Ordering::SeqCst) == 2).await;
-    let mut third = scene.caller().await;
-    assert_eq!(third.get("/").await.unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
-    gate.add_permits(3);
-    assert_eq!(patient.join_all().await, [StatusCode::OK; 2]);
-    assert_eq!(third.get("/").await.unwrap().status, StatusCode::OK, "on the same connection, later");
-    assert_eq!(scene.refused("Requests"), 1);
+}
+
+/// A router whose only path is behind an entrance.
+async fn guarded(limits: Limits) -> Scene {
+    let router = Router::new().route("/inner", post(async |body: Bytes| body.len().to_string()));
+    let entrance: Entrance = Arc::new(|uri| (uri.path() == "/secret").then_some(Entry { path: "/inner", body: 1_000 }));
+    Scene::open_with(router, limits, |server| server.with_entrance(entrance)).await
 }
 
 #[tokio::test]
-async fn more_connections_than_the_limit_are_closed_at_once() {
-    let scene = Scene::open(hello(), Limits { connections: 1, ..Limits::default() }).await;
-    let mut first = scene.caller().await;
-    assert_eq!(first.get("/").await.unwrap().status, StatusCode::OK);
-    assert_eq!(rest(&mut scene.tcp().await).await.unwrap(), b"");
-    assert_eq!(scene.refused("Connections"), 1);
-    drop(first);
-    let place = async {
-        while scene.tls(&TLS13).await.is_err() {
-            tokio::task::yield_now().await;
-        }
+async fn attack_a_request_without_the_path_is_rejected_before_its_body_is_read() {
+    let scene = guarded(Limits::default()).await;
+    for path in ["/", "/inner", "/secret/", "/secre"] {
+        // A megabyte is promised and never sent: whoever waits for it does not answer.
+        let mut stream = scene.tls(&TLS13).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {NAME}\r\ncontent-length: 1000000\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = String::from_utf8(rest(&mut stream).await.unwrap_or_default()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{path}: {answer}");
+    }
+    assert_eq!(scene.refused("Path"), 4);
+    let answered = scene.caller().await.post("/secret?timeout=3s", full("abc")).await.unwrap();
+    assert_eq!((answered.status, answered.body.as_str()), (StatusCode::OK, "3"));
+    let answered = scene.caller().await.post("/secret", full(&"x".repeat(1_001))).await.unwrap();
+    assert_eq!(answered.body, "the body is larger than 1000 bytes\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attack_silent_connections_do_not_keep_callers_out() {
+    let scene = guarded(Limits { new_connections: 20, connections: 5, ..Limits::default() }).await;
+    let mut known = scene.caller().await;
+    assert_eq!(known.post("/secret", full("a")).await.unwrap().status, StatusCode::OK);
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(scene.tcp().await);
+    }
+    assert_eq!(known.post("/secret", full("a")).await.unwrap().status, StatusCode::OK, "a known connection goes on");
+    assert_eq!(
+        scene.caller().await.post("/secret", full("a")).await.unwrap().status,
+        StatusCode::OK,
+        "a new one comes in"
+    );
+    until("the silent ones to make room", || scene.refused("Connections") >= 80).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attack_slow_bodies_keep_nobody_from_an_answer() {
+    let scene = guarded(Limits { requests: 1, peer_requests: 1, ..Limits::default() }).await;
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut stream = scene.tls(&TLS13).await.unwrap();
+        let head = format!("POST /secret HTTP/1.1\r\nhost: {NAME}\r\ncontent-length: 1000\r\n\r\nx");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    for _ in 0..10 {
+        assert_eq!(scene.caller().await.post("/secret?timeout=3s", full("a")).await.unwrap().status, StatusCode::OK);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_wait_for_room() {
+    let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let router = {
+        let (gate, waiting) = (Arc::clone(&gate), Arc::clone(&waiting));
+        Router::new().route(
+            "/",
+            post(async move || {
+                let _waits = Waits::new(&waiting);
+                gate.acquire().await.unwrap().forget();
+            }),
+        )
     };
-    timeout(Duration::from_secs(20), place).await.expect("the place is given to another");
+    let scene = Arc::new(Scene::open(router, Limits { small_bodies: 100 << 10, ..Limits::default() }).await);
+    let mut callers = JoinSet::new();
+    for _ in 0..4 {
+        let scene = Arc::clone(&scene);
+        callers.spawn(async move { scene.caller().await.post("/", full(&"x".repeat(50 << 10))).await.unwrap().status });
+    }
+    until("two bodies to be read", || waiting.load(Ordering::SeqCst) == 2).await;
+    // A small body needs room, too.
+    let small = scene.caller().await.post("/?timeout=200ms", full("x")).await.unwrap();
+    assert_eq!((small.status, waiting.load(Ordering::SeqCst)), (StatusCode::GATEWAY_TIMEOUT, 2));
+    gate.add_permits(4);
+    assert_eq!(callers.join_all().await, [StatusCode::OK; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connection_that_rested_longest_is_closed_for_one_more() {
+    let scene = Scene::open(hello(), Limits { connections: 2, ..Limits::default() }).await;
+    let mut callers = Vec::new();
+    for _ in 0..3 {
+        let mut caller = scene.caller().await;
+        assert_eq!(caller.get("/").await.unwrap().status, StatusCode::OK);
+        callers.push(caller);
+    }
+    until("the first connection to be closed", || callers[0].requests.is_closed()).await;
+    for caller in &mut callers[1..] {
+        assert_eq!(caller.get("/").await.unwrap().status, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn attack_a_client_without_the_certificate_is_not_served() {
+    let clients = Authority::generate("clients", Timestamp::now(), Duration::from_hours(1)).unwrap();
+    let others = Authority::generate("clients", Timestamp::now(), Duration::from_hours(1)).unwrap();
+    let wanted = Clients::new(clients.certificate_pem(), vec!["api-server".to_owned()]).unwrap();
+    let scene = Scene::open_for(hello(), Arc::new(wanted)).await;
+    let certificate_of = |authority: &Authority, name: &str| {
+        authority.issue_to_client(name, Timestamp::now(), Duration::from_hours(1)).unwrap()
+    };
+    for (client, is_served) in [
+        (Some(certificate_of(&clients, "api-server")), true),
+        (Some(certificate_of(&clients, "somebody")), false),
+        (Some(certificate_of(&others, "api-server")), false),
+        (None, false),
+    ] {
+        let answered = scene.ask_as(client).await;
+        assert_eq!(answered.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 OK")), is_served);
+    }
+    until("all of them to be counted", || (scene.refused("Client"), scene.refused("Handshake")) == (1, 2)).await;
+    let every = Clients::new(clients.certificate_pem(), Vec::new()).unwrap();
+    let scene = Scene::open_for(hello(), Arc::new(every)).await;
+    assert!(scene.ask_as(Some(certificate_of(&clients, "somebody"))).await.is_ok());
+    for wrong in ["", "no certificate"] {
+        assert!(Clients::new(wrong, Vec::new()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_server_on_its_own_thread_answers_while_others_are_busy() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let port = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let metrics = ServerMetrics::register(&mut Registry::default());
+        let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
+        let ends = (drain, stop.clone());
+        let served = serve_apart("apart", port, hello(), Limits::of_admin(), &metrics, ends).unwrap();
+        // This thread waits for the answer without letting any task of its runtime go on.
+        let answer = std::thread::spawn(move || {
+            use std::io::{Read as _, Write as _};
+            let mut stream = std::net::TcpStream::connect(port).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        });
+        assert!(answer.join().unwrap().ends_with("hello"));
+        stop.cancel();
+        timeout(Duration::from_secs(20), served).await.expect("the server ends");
+        assert!(std::net::TcpStream::connect(port).is_err());
+    });
 }
 
 #[tokio::test]

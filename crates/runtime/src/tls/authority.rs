@@ -23,8 +23,8 @@ pub struct Authority {
 
 /// A certificate to serve with, with the chain above it, and its key.
 pub struct Leaf {
-    pub(super) chain: Vec<CertificateDer<'static>>,
-    pub(super) key: PrivateKeyDer<'static>,
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
     not_after: Timestamp,
 }
 
@@ -91,16 +91,37 @@ impl Authority {
     pub fn issue(&self, names: &[String], now: Timestamp, lifetime: Duration) -> Result<Leaf, CertificateError> {
         let name = names.first().map_or("nobody", String::as_str);
         let failed = |source| CertificateError::Make { name: names.join(", "), source };
-        let end = now.saturating_add(lifetime).unwrap_or(Timestamp::MAX).min(self.not_after);
-        let mut params = valid(now, end, name);
-        params.subject_alt_names = CertificateParams::new(names.to_vec()).map_err(failed)?.subject_alt_names;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let names = CertificateParams::new(names.to_vec()).map_err(failed)?.subject_alt_names;
+        let mut params = valid(now, self.end(now, lifetime), name);
+        params.subject_alt_names = names;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params).map_err(failed)?
+    }
+
+    /// A leaf for a client of this name. It ends with the authority at the latest.
+    #[cfg(test)]
+    pub(crate) fn issue_to_client(
+        &self,
+        name: &str,
+        now: Timestamp,
+        lifetime: Duration,
+    ) -> Result<Leaf, CertificateError> {
+        let mut params = valid(now, self.end(now, lifetime), name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params).map_err(|source| CertificateError::Make { name: name.to_owned(), source })?
+    }
+
+    fn end(&self, now: Timestamp, lifetime: Duration) -> Timestamp {
+        now.saturating_add(lifetime).unwrap_or(Timestamp::MAX).min(self.not_after)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Result<Leaf, CertificateError>, rcgen::Error> {
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         // With it a peer that trusts an old and a new authority of the same name finds the right one.
         params.use_authority_key_identifier_extension = true;
-        let key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
-        Leaf::new(vec![certificate.der().clone()], key.into())
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Leaf::new(vec![certificate.der().clone()], key.into()))
     }
 
     /// The certificate, as a `caBundle` holds it.

@@ -36,12 +36,33 @@ pub(crate) fn identities(site: &Site) -> Result<(), Error> {
     site.pki.issue(Authority::Cluster, &server)?;
     let kubelet_client = Identity { file: "kubelet-client", user: KUBELET_CLIENT, group: None, serves: &[] };
     site.pki.issue(Authority::Cluster, &kubelet_client)?;
+    let webhook_client = Identity { file: "webhook-client", user: WEBHOOK_CLIENT, group: None, serves: &[] };
+    site.pki.issue(Authority::Cluster, &webhook_client)?;
     let front_proxy = Identity { file: "front-proxy", user: "front-proxy-client", group: None, serves: &[] };
     site.pki.issue(Authority::FrontProxy, &front_proxy)
 }
 
 /// User as which the API server asks kubelets for logs and exec; the bed binds it to `system:kubelet-api-admin`.
 pub(crate) const KUBELET_CLIENT: &str = "apiserver-kubelet-client";
+
+/// User of the certificate that the API server shows to webhooks that ask for one.
+pub const WEBHOOK_CLIENT: &str = "apiserver-webhook-client";
+
+/// The configuration of admission: every webhook may ask for a certificate of the API server.
+fn admission(site: &Site) -> Result<PathBuf, Error> {
+    let (certificate, key) = (site.pki.certificate("webhook-client"), site.pki.key("webhook-client"));
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config",
+        "users": [{"name": "*", "user": {"client-certificate": certificate, "client-key": key}}]});
+    let kubeconfig = site.write_json("webhooks.kubeconfig", &kubeconfig)?;
+    let plugin = |name: &str| {
+        json!({"name": name, "configuration": {"apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": kubeconfig}})
+    };
+    let plugins = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"].map(plugin);
+    let admission =
+        json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins});
+    site.write_json("admission.json", &admission)
+}
 
 /// The first API server, or the second one on the same etcd.
 pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
@@ -63,6 +84,7 @@ pub(crate) fn part(site: &Site, second: bool) -> Result<Part, Error> {
         ("service-cluster-ip-range", SERVICE_NETWORK.to_owned()),
         ("authorization-mode", "Node,RBAC".to_owned()),
         ("enable-admission-plugins", "NodeRestriction".to_owned()),
+        ("admission-control-config-file", admission(site)?.display().to_string()),
         // As installers set it. Without it a privileged container is invalid, and no Pod Security profile is ever asked.
         ("allow-privileged", "true".to_owned()),
         ("kubelet-client-certificate", certificate("kubelet-client").display().to_string()),

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
@@ -29,7 +30,8 @@ use super::secret::{Pair, Stored, object};
 use crate::names;
 use crate::settings::Settings;
 use crate::switch::Switch;
-use crate::webhook::registration::{Endpoint, Wanted, is_as_wanted, trusted_bundles};
+use crate::webhook::paths::{AcceptedPaths, Memory};
+use crate::webhook::registration::{Endpoint as WebhookEndpoint, Wanted, is_as_wanted, trusted_bundles};
 
 /// All is looked at this often, also if nothing seems to have changed.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -44,6 +46,8 @@ pub struct Keeper {
     settings: Arc<Settings>,
     wanted: Wanted,
     rotation: Rotation,
+    paths: Memory,
+    accepted: AcceptedPaths,
     /// What the replica serves with, to write it back where the Secret is gone.
     serving: Option<Pair>,
     sight: Sight,
@@ -64,6 +68,8 @@ struct Sight {
     secret: Store<Stored>,
     mutating: Store<Value>,
     validating: Store<Value>,
+    /// Whether a slice of the Service has an endpoint that is ready; absent where the webhook is called by a URL.
+    endpoints: Option<Store<bool>>,
     switch: Switch,
     changes: Vec<Changes>,
 }
@@ -83,6 +89,7 @@ impl Keeper {
         settings: &Arc<Settings>,
         switch: Switch,
         reviews_pods: bool,
+        accepted: &AcceptedPaths,
         watch_metrics: &WatchMetrics,
         registry: &mut Registry,
     ) -> (Self, Certificates, BoxFuture<'static, ()>) {
@@ -104,33 +111,44 @@ impl Keeper {
             watch_metrics,
             as_stored,
         );
-        let changes = vec![secret.changes(), mutating.changes(), validating.changes(), switch.store().changes()];
+        let (endpoints, endpoints_driver) =
+            settings.webhook_url.is_none().then(|| watch_endpoints(client, settings, watch_metrics)).unzip();
+        let mut changes = vec![secret.changes(), mutating.changes(), validating.changes(), switch.store().changes()];
+        changes.extend(endpoints.as_ref().map(Store::changes));
         let (out, serving) = tokio::sync::watch::channel(None);
         let certificates = Certificates { serving, trusted: Arc::new(Sender::new(false)) };
         let endpoint = match &settings.webhook_url {
-            Some(url) => Endpoint::Url(url.to_string()),
-            None => Endpoint::Service { namespace: settings.namespace.clone(), name: settings.service.clone() },
+            Some(url) => WebhookEndpoint::Url(url.to_string()),
+            None => WebhookEndpoint::Service { namespace: settings.namespace.clone(), name: settings.service.clone() },
         };
         let wanted = Wanted { endpoint, namespace: settings.namespace.clone(), reviews_pods, owners: Vec::new() };
         let keeper = Self {
             client: client.clone(),
             rotation: Rotation::new(settings.ca_lifetime),
+            paths: Memory::default(),
+            accepted: accepted.clone(),
             settings: Arc::clone(settings),
             wanted,
             serving: None,
-            sight: Sight { secret, mutating, validating, switch, changes },
+            sight: Sight { secret, mutating, validating, endpoints, switch, changes },
             certificates: certificates.clone(),
             out,
             metrics: KeeperMetrics::register(registry),
         };
         let drivers = async move {
-            tokio::join!(secret_driver, mutating_driver, validating_driver);
+            let endpoints_driver = async {
+                if let Some(driver) = endpoints_driver {
+                    driver.await;
+                }
+            };
+            tokio::join!(secret_driver, mutating_driver, validating_driver, endpoints_driver);
         };
         (keeper, certificates, drivers.boxed())
     }
 
     /// Keeps until it is dropped.
     pub async fn run(mut self) {
+        // Not for the endpoints: they say only when to replace paths, and somebody may have forbidden to read them.
         let Sight { secret, mutating, validating, switch, .. } = &self.sight;
         tokio::join!(secret.completed(), mutating.completed(), validating.completed(), switch.store().completed());
         loop {
@@ -148,6 +166,7 @@ impl Keeper {
         let stored = self.sight.secret.get(&Key::new(&self.settings.namespace, names::CA_SECRET));
         let seen = self.seen(stored.as_ref());
         let now = Timestamp::now();
+        self.accept_paths(stored.as_ref(), now);
         let orders = self.rotation.next(&seen, now);
         self.serve(stored.as_ref(), &orders, now)?;
         self.certificates.trusted.send_replace(orders.is_trusted);
@@ -158,17 +177,34 @@ impl Keeper {
         // The one does not wait for the other: a Secret that cannot be written is no reason to leave a registration.
         let secret = self.keep_secret(stored.as_ref(), orders.secret, now).await;
         // A bundle without what is in the Secret would have to be written again at once.
-        let registrations = if seen.secret.is_some() { self.keep_registrations(&orders.trust).await } else { Ok(()) };
+        let registrations = match (&seen.secret, stored.as_ref().and_then(Stored::current)) {
+            (Some(_), Some(current)) => self.keep_registrations(&orders.trust, &current.key).await,
+            _ => Ok(()),
+        };
         secret.and(registrations)
     }
 
-    fn seen(&self, stored: Option<&Stored>) -> Seen {
+    /// A replica accepts calls by all authorities that it knows, also before they sign and for a while after.
+    fn accept_paths(&mut self, stored: Option<&Stored>, now: Timestamp) {
+        let pairs = [self.serving.clone(), stored.and_then(Stored::current), stored.and_then(Stored::next)];
+        let keys = pairs.iter().flatten().map(|pair| pair.key.as_str());
+        self.paths.keep(keys, self.registrations().iter().flatten(), now);
+        self.accepted.accept(&self.paths);
+    }
+
+    fn registrations(&self) -> [Option<Value>; 2] {
         let key = Key::new("", names::REGISTRATION);
-        let registrations = [self.sight.mutating.get(&key), self.sight.validating.get(&key)];
+        [self.sight.mutating.get(&key), self.sight.validating.get(&key)]
+    }
+
+    fn seen(&self, stored: Option<&Stored>) -> Seen {
+        let registrations = self.registrations();
         let bundles = registrations.iter().map(|registration| registration.as_ref().map(trusted_bundles));
         let bundles: Option<Vec<Vec<String>>> = bundles.collect();
         let bundles = bundles.map(|bundles| bundles.iter().flatten().map(|bundle| certificates_in(bundle)).collect());
-        Seen { secret: stored.and_then(Stored::held), bundles }
+        let endpoints = self.sight.endpoints.as_ref().filter(|slices| slices.is_complete());
+        let is_reachable = endpoints.map(|slices| slices.read(|slices| slices.iter().any(|(_, is_ready)| *is_ready)));
+        Seen { secret: stored.and_then(Stored::held), bundles, is_reachable }
     }
 
     /// Signs a leaf where one is due.
@@ -261,14 +297,14 @@ impl Keeper {
         }
     }
 
-    async fn keep_registrations(&mut self, trust: &BTreeSet<Certificate>) -> Result<()> {
+    async fn keep_registrations(&mut self, trust: &BTreeSet<Certificate>, authority_key: &str) -> Result<()> {
         let bundle: String = trust.iter().map(String::as_str).collect();
         let mut wanted = self.wanted.clone();
         wanted.reviews_pods &= !self.sight.switch.is_off();
         wanted.owners = self.owner_of_registrations().await;
-        let key = Key::new("", names::REGISTRATION);
-        let mutating = (self.sight.mutating.get(&key), wanted.mutating(&bundle));
-        let validating = (self.sight.validating.get(&key), wanted.validating(&bundle));
+        let [mutating, validating] = self.registrations();
+        let mutating = (mutating, wanted.mutating(&bundle, authority_key));
+        let validating = (validating, wanted.validating(&bundle, authority_key));
         self.keep_registration(api_of::<MutatingWebhookConfiguration>(&self.client), mutating).await?;
         self.keep_registration(api_of::<ValidatingWebhookConfiguration>(&self.client), validating).await
     }
@@ -334,6 +370,23 @@ impl KeeperMetrics {
         registry.register("certificate_trusted", "Whether the API server trusts this replica's certificate", trusted);
         metrics
     }
+}
+
+/// Watches which replicas are ready to be called.
+fn watch_endpoints(
+    client: &Client,
+    settings: &Settings,
+    metrics: &WatchMetrics,
+) -> (Store<bool>, BoxFuture<'static, ()>) {
+    let api = Api::<EndpointSlice>::namespaced(client.clone(), &settings.namespace);
+    let labels = Some(format!("kubernetes.io/service-name={}", settings.service));
+    let selection = Selection { labels, ..Selection::default() };
+    let is_ready = |slice: EndpointSlice| {
+        let ready = |endpoint: &Endpoint| endpoint.conditions.as_ref().is_some_and(|it| it.ready == Some(true));
+        Some(slice.endpoints.iter().any(ready))
+    };
+    let (store, driver) = watch("endpoints", api, selection, metrics, is_ready);
+    (store, driver.boxed())
 }
 
 async fn within<T>(what: &str, request: impl Future<Output = T>) -> Result<T> {

@@ -19,6 +19,8 @@ use jiff::Timestamp;
 pub const SETTLES: Duration = Duration::from_secs(15);
 /// A certificate that is trusted and that this replica does not need is left in place for this long: another may need it.
 pub const STRANGE: Duration = Duration::from_mins(5);
+/// An outage is followed by a new authority, but not sooner after the one before.
+pub const APART: Duration = Duration::from_mins(5);
 /// More strange certificates than this are nobody's.
 const MOST_STRANGE: usize = 8;
 
@@ -41,6 +43,8 @@ pub struct Seen {
     pub secret: Option<Held>,
     /// The certificates by which the API server trusts each of our webhooks; `None` where a registration is missing.
     pub bundles: Option<Vec<BTreeSet<Certificate>>>,
+    /// Whether a replica is ready to be called; `None` where that is not known.
+    pub is_reachable: Option<bool>,
 }
 
 /// What the Secret holds.
@@ -90,18 +94,29 @@ pub struct Rotation {
     trusted: BTreeMap<Certificate, Timestamp>,
     /// Trusted certificates this replica does not need, and since when they are the same.
     strange: Option<(BTreeSet<Certificate>, Timestamp)>,
+    outage: Outage,
+}
+
+/// The last outage: a time in which no replica was ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outage {
+    None,
+    Lasting,
+    /// It is over, and the paths that the API server showed to users meanwhile are still in use.
+    Over,
 }
 
 impl Rotation {
     /// Authorities last so long.
     pub fn new(lifetime: Duration) -> Self {
-        Self { lifetime, serving: None, trusted: BTreeMap::new(), strange: None }
+        Self { lifetime, serving: None, trusted: BTreeMap::new(), strange: None, outage: Outage::None }
     }
 
     /// What is to be done now.
     pub fn next(&mut self, seen: &Seen, now: Timestamp) -> Orders {
         let held = seen.secret.as_ref();
         self.look_at(seen.bundles.as_deref(), now);
+        self.notice_outage(seen);
         let current = held.map(|held| &held.current.certificate);
         // The first leaf need not wait: nothing is sent here before it is trusted.
         let serve_current = current.is_some_and(|current| {
@@ -123,8 +138,23 @@ impl Rotation {
         match &held.next {
             Some(next) if self.has_settled(&next.certificate, now) => Step::Promote,
             None if held.is_asked_for || add(now, self.lifetime / 3) >= held.current.not_after => Step::Prepare,
+            None if self.outage == Outage::Over && self.is_old(&held.current, now) => Step::Prepare,
             Some(_) | None => Step::Rest,
         }
+    }
+
+    fn notice_outage(&mut self, seen: &Seen) {
+        let has_next = seen.secret.as_ref().is_some_and(|held| held.next.is_some());
+        self.outage = match (self.outage, seen.is_reachable) {
+            (_, Some(false)) if seen.bundles.is_some() => Outage::Lasting,
+            (Outage::Lasting, Some(true)) => Outage::Over,
+            (Outage::Over, _) if has_next => Outage::None,
+            (before, _) => before,
+        };
+    }
+
+    fn is_old(&self, authority: &Known, now: Timestamp) -> bool {
+        add(now, self.lifetime) >= add(authority.not_after, APART)
     }
 
     /// Whether every API server has heard that this certificate is to be trusted.

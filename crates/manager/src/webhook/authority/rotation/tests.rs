@@ -22,13 +22,13 @@ fn set(names: &[&str]) -> BTreeSet<Certificate> {
 
 fn seen(current: &str, next: Option<&str>, bundles: &[&[&str]]) -> Seen {
     let held = Held { current: fresh(current), next: next.map(fresh), is_asked_for: false };
-    Seen { secret: Some(held), bundles: Some(bundles.iter().map(|names| set(names)).collect()) }
+    Seen { secret: Some(held), bundles: Some(bundles.iter().map(|names| set(names)).collect()), is_reachable: None }
 }
 
 #[test]
 fn without_a_secret_one_is_made() {
     let mut rotation = Rotation::new(LIFETIME);
-    let orders = rotation.next(&Seen { secret: None, bundles: None }, at(0));
+    let orders = rotation.next(&Seen { secret: None, bundles: None, is_reachable: None }, at(0));
     let wanted = Orders { secret: Step::Create, serve_current: false, trust: BTreeSet::new(), is_trusted: false };
     assert_eq!(orders, wanted);
 }
@@ -46,6 +46,37 @@ fn the_first_leaf_is_served_before_it_is_trusted_and_ready_only_then() {
     // A registration that is gone trusts nobody.
     let gone = Seen { bundles: None, ..seen("a", None, &[]) };
     assert!(!rotation.next(&gone, at(2)).is_trusted);
+}
+
+#[test]
+fn an_outage_is_followed_by_one_new_authority() {
+    use Step::{Prepare, Rest};
+
+    let mut rotation = Rotation::new(LIFETIME);
+    let mut steps = |reachable: &[bool], next: Option<&str>, second: i64| -> Vec<Step> {
+        let looks = reachable.iter().map(|is_reachable| {
+            let seen = Seen { is_reachable: Some(*is_reachable), ..seen("a", next, &[&["a"]]) };
+            rotation.next(&seen, at(second)).secret
+        });
+        looks.collect()
+    };
+    // While it lasts a new path would be shown to users, too; and the authority is young at first.
+    assert_eq!(steps(&[true, false, false], None, 3600), [Rest, Rest, Rest]);
+    assert_eq!(steps(&[true, true], None, 299), [Rest, Rest]);
+    assert_eq!(steps(&[true, true], None, 300), [Prepare, Prepare]);
+    // Another replica may have written it.
+    assert_eq!(steps(&[true], Some("b"), 301), [Rest]);
+    assert_eq!(steps(&[true], None, 3600), [Rest]);
+    assert_eq!(steps(&[false, true], None, 3600), [Rest, Prepare]);
+}
+
+#[test]
+fn without_a_registration_nobody_is_shown_a_path() {
+    let mut rotation = Rotation::new(LIFETIME);
+    for is_reachable in [false, true] {
+        let seen = Seen { bundles: None, is_reachable: Some(is_reachable), ..seen("a", None, &[]) };
+        assert_eq!(rotation.next(&seen, at(3600)).secret, Step::Rest);
+    }
 }
 
 #[test]
@@ -173,7 +204,8 @@ impl Cluster {
     /// One round of a replica, as the keeper does it.
     fn round(&mut self, replica: &mut Replica, now: i64) {
         let Moment { secret, secret_version: version, bundles, .. } = self.as_of(now - replica.lag);
-        let orders = replica.rotation.next(&Seen { secret: secret.clone(), bundles: Some(bundles.clone()) }, at(now));
+        let seen = Seen { secret: secret.clone(), bundles: Some(bundles.clone()), is_reachable: None };
+        let orders = replica.rotation.next(&seen, at(now));
         let is_unchanged = self.secret_version == version;
         match (orders.secret, secret.clone()) {
             (Step::Create, _) if is_unchanged => {
