@@ -168,7 +168,7 @@ fn between(set: &Meaning, other: &Meaning) -> Vec<Clash> {
     clashes
 }
 
-/// What has the same key, together.
+/// Items by their key.
 fn places<'a, T>(all: impl Iterator<Item = (&'a str, T)>) -> BTreeMap<&'a str, Vec<T>> {
     let mut by_key: BTreeMap<&str, Vec<T>> = BTreeMap::new();
     for (key, item) in all {

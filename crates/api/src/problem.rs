@@ -102,17 +102,17 @@ impl Collected {
         problems.into_iter().for_each(|problem| self.push(problem));
     }
 
-    /// Whether there is an error.
+    /// Returns true if there is an error.
     pub(crate) fn rejects(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether there is an error at a place.
+    /// Returns true if there is an error at a place.
     pub(crate) fn rejects_at(&self, path: &FieldPath) -> bool {
         self.rejected.contains(path)
     }
 
-    /// Whether no more errors are taken in.
+    /// Returns true if no more errors are taken in.
     pub(crate) fn is_full(&self) -> bool {
         self.errors >= MOST_COLLECTED
     }

@@ -68,7 +68,7 @@ struct Told {
     related: Option<String>,
 }
 
-/// What has been told lately, and how often about each namespace.
+/// Notes of the last minute, and their number for each namespace.
 #[derive(Default)]
 struct Memory {
     told: BTreeMap<Told, Instant>,
@@ -139,7 +139,7 @@ impl Memory {
         true
     }
 
-    /// Whether the namespace of a note may have one more event. A note on an object of the whole cluster counts for the
+    /// Returns true if the namespace of a note may have one more event. A note on an object of the whole cluster counts for the
     /// namespace of the related object: pods of that namespace have caused it.
     fn has_room(&mut self, note: &Note, now: Instant) -> bool {
         let related = note.related.as_ref().and_then(|related| related.namespace.as_ref());

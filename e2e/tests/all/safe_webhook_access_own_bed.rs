@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What the chart gives a replica of the webhook.
+/// The memory that the chart gives a replica of the webhook.
 const MEMORY_LIMIT: u64 = 256 << 20;
 /// Between two pods, and between two reviews whose latency counts.
 const PACE: Duration = Duration::from_millis(50);
@@ -45,9 +45,7 @@ async fn ci_a_call_without_the_path_of_the_registration_is_rejected() -> Result<
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
     let manager = Manager::ready(bed.cluster(), &["webhook"], &[]).await?;
-    let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mesh"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "proxy", "image": pods::V1}]}});
-    apply(&client, "e2e", &set).await?;
+    apply(&client, "e2e", &set()).await?;
     let old = Caller::new(&client, manager.webhook()).await?;
     until_injected(&client).await?;
     for path in [&old.pods, &old.sets] {
@@ -112,10 +110,8 @@ async fn ci_only_a_client_with_the_certificate_is_served() -> Result<()> {
     let flag = format!("--webhook-client-ca={}", authority.as_str().context("the kubeconfig names the authority")?);
     let names = format!("--webhook-client-names=somebody,{WEBHOOK_CLIENT}");
     let manager = Manager::ready(bed.cluster(), &["webhook"], &[&flag, &names]).await?;
-    let set = json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mesh"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "proxy", "image": pods::V1}]}});
     // Its validation fails closed, so that this write is a call of the API server, too.
-    apply(&client, "e2e", &set).await?;
+    apply(&client, "e2e", &set()).await?;
     until_injected(&client).await?;
     let stranger = Caller::new(&client, manager.webhook()).await?;
     let answered = async { stranger.connect().await?.review_pod(review("default", &labelled("p"))).await };
@@ -137,6 +133,11 @@ async fn ci_only_a_client_with_the_certificate_is_served() -> Result<()> {
     manager.stop().await?;
     bed.stop().await?;
     Ok(())
+}
+
+fn set() -> Value {
+    json!({"apiVersion": "apps.kruise.io/v1alpha1", "kind": "SidecarSet", "metadata": {"name": "mesh"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [{"name": "proxy", "image": pods::V1}]}})
 }
 
 fn labelled(name: &str) -> Value {

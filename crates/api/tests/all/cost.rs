@@ -1,4 +1,4 @@
-//! What a hostile set costs: time in proportion to its size, and memory within a bound.
+//! The cost of a hostile set: time in proportion to its size, and a bounded number of problems.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How much memory a review needs.
+//! The memory that a review needs.
 
 /// Bytes of an object: a node of a map has room for eleven entries, however few it holds. Without entries there is no node.
 const OBJECT: usize = 640;

@@ -148,7 +148,7 @@ async fn apart(
     spawn_blocking(review).await.map_err(|error| given_up(&error))?
 }
 
-/// Who asks, and until when.
+/// The sender of a review, and the time until which it waits.
 #[derive(Clone, Copy)]
 struct Call {
     deadline: Deadline,

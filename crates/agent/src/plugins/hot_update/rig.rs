@@ -1,4 +1,4 @@
-//! What tests of updates are made with: a server with files that does what a test says, an app that is asked to load them, and
+//! Parts of tests of updates: a server with files that does what a test says, an app that is asked to load them, and
 //! a program that is signalled.
 
 use std::fs;

@@ -68,7 +68,7 @@ struct Sight {
     secret: Store<Stored>,
     mutating: Store<Value>,
     validating: Store<Value>,
-    /// Whether a slice of the Service has an endpoint that is ready; absent where the webhook is called by a URL.
+    /// True for a slice of the Service with an endpoint that is ready; absent where the webhook is called by a URL.
     endpoints: Option<Store<bool>>,
     switch: Switch,
     changes: Vec<Changes>,

@@ -43,7 +43,7 @@ pub struct Seen {
     pub secret: Option<Held>,
     /// The certificates by which the API server trusts each of our webhooks; `None` where a registration is missing.
     pub bundles: Option<Vec<BTreeSet<Certificate>>>,
-    /// Whether a replica is ready to be called; `None` where that is not known.
+    /// True if a replica is ready to be called; `None` where that is not known.
     pub is_reachable: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! How many reservations a namespace and a peer may make: forged reviews cannot fill a ledger.
+//! Limits of the reservations of a namespace and of a peer: forged reviews cannot fill a ledger.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const REMEMBERED: usize = 1_000;
 pub struct Origin {
     /// The namespace of the pod.
     pub namespace: String,
-    /// Who sent the review.
+    /// The sender of the review.
     pub peer: Peer,
 }
 
