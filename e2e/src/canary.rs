@@ -334,19 +334,29 @@ impl Canary {
         })
     }
 
-    /// What is wrong with these pods, if the proportion is not exact. On a machine that is too busy to write a ledger
-    /// within half a second a pod may be pinned uncounted, and says so; so many more may be old.
+    /// What is wrong with these pods, if the proportion is not exact. So many more may be old as were not counted.
     pub fn check_exact<'p>(&self, pods: impl IntoIterator<Item = &'p Pod> + Clone) -> Result<()> {
         let (old, new) = self.count(pods.clone())?;
-        let decision =
-            |pod: &&Pod| pod.annotations().get("pillion.dev/decision").is_some_and(|it| it.contains("PL354"));
-        let uncounted = pods.into_iter().filter(decision).count();
+        let uncounted = uncounted(pods);
         let target = self.target(old + new);
         let name = &self.name;
         let is_exact = old >= target && old - target <= uncounted;
         ensure!(is_exact, "{name}: {old} of {} pods are old, not {target}; {uncounted} were not counted", old + new);
         Ok(())
     }
+
+    /// An error if pods have not a reservation each. One that was not in time for its pod may be written or not.
+    pub fn check_reserved(&self, pods: &[Pod], reservations: usize) -> Result<()> {
+        let expected = pods.len() - uncounted(pods)..=pods.len();
+        ensure!(expected.contains(&reservations), "{}: {reservations} reservations, not {expected:?}", self.name);
+        Ok(())
+    }
+}
+
+/// Pods that were pinned without a reservation, and say so: on a machine that is too busy to write a ledger within half a second.
+fn uncounted<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> usize {
+    let decision = |pod: &&Pod| pod.annotations().get("pillion.dev/decision").is_some_and(|it| it.contains("PL354"));
+    pods.into_iter().filter(decision).count()
 }
 
 /// A pod of a canary that no node takes: only whether it is made counts.
