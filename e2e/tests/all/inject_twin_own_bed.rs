@@ -170,7 +170,7 @@ async fn nightly_render_and_the_handler_say_the_same_of_thousands_of_pods() -> R
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
     let manager = Manager::ready(bed.cluster(), &["webhook"], &FLAGS).await?;
-    let mut connection = Caller::new(&client, manager.webhook()).await?.connect().await?;
+    let caller = Caller::new(&client, manager.webhook()).await?;
     let folder = tempfile::tempdir()?;
     let mut counts = BTreeMap::<&str, usize>::new();
     let mut runner = runner(1);
@@ -178,6 +178,8 @@ async fn nightly_render_and_the_handler_say_the_same_of_thousands_of_pods() -> R
     for number in 0..batches {
         let batch = Batch::draw(&mut runner, Shape::default(), 20, 500)?;
         batch.apply(&client).await?;
+        // The webhook closes a new connection on which nothing is asked within five seconds.
+        let mut connection = caller.connect().await?;
         until_heard(&client, &mut connection, &number.to_string()).await?;
         let rendered = batch.render(folder.path())?;
         assert_eq!(rendered.len(), batch.pods.len());
@@ -280,7 +282,7 @@ async fn render_and_the_cluster_say_the_same(name: &str, batches: usize, least: 
     let client = bed.client().await?;
     Manager::prepare(&client).await?;
     let manager = Manager::ready(bed.cluster(), &["webhook"], &FLAGS).await?;
-    let mut connection = Caller::new(&client, manager.webhook()).await?.connect().await?;
+    let caller = Caller::new(&client, manager.webhook()).await?;
     let folder = tempfile::tempdir()?;
     let shape = Shape { unknown_percent: 0, form: Form::Written, ..Shape::default() };
     let mut runner = runner(2);
@@ -300,7 +302,7 @@ async fn render_and_the_cluster_say_the_same(name: &str, batches: usize, least: 
             })
             .await?;
         }
-        until_heard(&client, &mut connection, &number.to_string()).await?;
+        until_heard(&client, &mut caller.connect().await?, &number.to_string()).await?;
         for (pod, rendered) in batch.pods.iter().zip(batch.render(folder.path())?) {
             match create(&client, pod).await {
                 Ok(stored) => compared.push((pod.clone(), stored, rendered)),
