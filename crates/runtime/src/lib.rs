@@ -7,6 +7,7 @@
 //! - [`tls`]: certificates made in memory, and one that can be replaced while it is served.
 //! - [`fetch`]: pages of other servers, such as kubelets.
 //! - [`server`]: HTTP within limits, with a drain that loses no request.
+//! - [`background`]: work that must not slow down anything else.
 //! - [`telemetry`]: logs, metrics, health.
 //! - [`gates`]: features that can be switched on and off.
 //! - [`shutdown`]: the end, in order.
@@ -14,6 +15,7 @@
 //! It knows nothing of sidecars, decides nothing about objects, and writes none but the lease.
 #![forbid(unsafe_code)]
 
+pub mod background;
 pub mod client;
 pub mod fetch;
 pub mod gates;

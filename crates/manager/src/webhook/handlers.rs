@@ -18,10 +18,10 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use pillion_api::SetMode;
 use pillion_inject::Installation;
+use pillion_runtime::background;
 use pillion_runtime::server::{Deadline, Peer};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
 use super::events::RefusalEvents;
@@ -38,6 +38,8 @@ use crate::{chance, names};
 
 /// A review that takes this much memory takes milliseconds. Pods of people take a tenth of it.
 const LARGE: usize = 4 << 20;
+/// A body of this length is a large one, whatever is in it.
+const LONG: usize = 256 << 10;
 /// Bytes that all smaller reviews may take together, of the 256 MiB that the chart gives.
 const ROOM: usize = 32 << 20;
 /// Bytes that a large review may take. Large pods go one after the other, and so do sets.
@@ -104,11 +106,17 @@ async fn review_pod(
 ) -> HttpResponse {
     let began = Instant::now();
     let call = Call { deadline, peer };
-    let answered = match memory_needed(&body) {
+    // The estimate reads the whole body.
+    let needed = if body.len() < LONG { memory_needed(&body) } else { Ok(LARGE) };
+    let answered = match needed {
         Ok(needed @ 0..LARGE) => handlers.small_pod(&body, needed, call).await,
         Ok(_) => {
             let (reviewing, runtime) = (Arc::clone(&handlers), Handle::current());
-            apart(&handlers.large, move || runtime.block_on(reviewing.pod(&body, call))).await
+            let review = move || {
+                memory_needed(&body)?;
+                runtime.block_on(reviewing.pod(&body, call))
+            };
+            apart(&handlers.large, review).await
         }
         Err(failure) => Err(failure),
     };
@@ -117,13 +125,12 @@ async fn review_pod(
 
 async fn review_set(State(handlers): State<Arc<Handlers>>, body: Bytes) -> HttpResponse {
     let began = Instant::now();
-    let answered = match memory_needed(&body) {
-        Ok(_) => {
-            let reviewing = Arc::clone(&handlers);
-            apart(&handlers.sets, move || reviewing.set(&body)).await
-        }
-        Err(failure) => Err(failure),
+    let reviewing = Arc::clone(&handlers);
+    let review = move || {
+        memory_needed(&body)?;
+        reviewing.set(&body)
     };
+    let answered = apart(&handlers.sets, review).await;
     handlers.finish(About::Sidecarsets, began, answered)
 }
 
@@ -133,7 +140,8 @@ fn memory_needed(body: &[u8]) -> Result<usize, Failure> {
     if needed > MOST { Err(Failure::TooComplex(needed, MOST)) } else { Ok(needed) }
 }
 
-/// Reviews beside the threads that answer everybody else, one after the other.
+/// Reviews beside the threads that answer everybody else, one after the other and at the lowest priority: whoever sends large
+/// reviews takes no CPU time of the others.
 async fn apart(
     turn: &Arc<Semaphore>,
     review: impl FnOnce() -> Result<(Response, String), Failure> + Send + 'static,
@@ -145,7 +153,8 @@ async fn apart(
         drop(permit);
         answered
     };
-    spawn_blocking(review).await.map_err(|error| given_up(&error))?
+    let answered = background::run("review", review).map_err(|error| given_up(&error))?;
+    answered.await.unwrap_or_else(|| Err(given_up(&"it panicked")))
 }
 
 /// The sender of a review, and the time until which it waits.
