@@ -161,7 +161,12 @@ impl Server {
         let _guard = cut.clone().drop_guard();
         let open = |(stream, address): (TcpStream, SocketAddr)| {
             let (context, cut) = (context.clone(), cut.clone());
-            tasks.spawn(async move { cut.run_until_cancelled(context.connection(stream, Peer::of(address))).await });
+            // In the order in which they come: tasks run in any order, and the oldest one is closed for a new one.
+            let (connection, made_room) = context.connections.enter(Peer::of(address));
+            if made_room {
+                context.metrics.refused(Refusal::Connections);
+            }
+            tasks.spawn(async move { cut.run_until_cancelled(context.connection(stream, connection)).await });
         };
         while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
             match accepted {
@@ -183,11 +188,7 @@ impl Server {
 }
 
 impl Context {
-    async fn connection(self, stream: TcpStream, peer: Peer) {
-        let (connection, made_room) = self.connections.enter(peer);
-        if made_room {
-            self.metrics.refused(Refusal::Connections);
-        }
+    async fn connection(self, stream: TcpStream, connection: Connection) {
         // Without it one answer in a hundred waits 40 ms for the caller's delayed acknowledgement.
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "cannot set TCP_NODELAY");
