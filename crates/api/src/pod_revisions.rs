@@ -38,6 +38,10 @@ pub struct PodRevision {
     /// A revision the pod was updated to, was not well with, and was brought back from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Whether a container of the set was not exactly what the revision gives when the pod was created. Such a pod does not count
+    /// for the health gate: whoever changed the container may have broken it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub altered: bool,
 }
 
 impl PodRevisions {
@@ -65,6 +69,11 @@ impl PodRevision {
     pub fn new(is: impl Into<String>) -> Self {
         Self { is: is.into(), ..Self::default() }
     }
+
+    /// The same of a pod whose containers were not exactly what the revision gives.
+    pub fn altered(is: impl Into<String>) -> Self {
+        Self { altered: true, ..Self::new(is) }
+    }
 }
 
 #[cfg(test)]
@@ -77,7 +86,7 @@ mod tests {
         let read = PodRevisions::parse(text).unwrap();
         assert_eq!(read.of("mesh"), Some(&PodRevision::new("mesh-1")));
         assert_eq!(read.render(), text);
-        let text = r#"{"mesh":{"is":"mesh-2","since":5,"from":"mesh-1","was":{"proxy":"0 ab"},"failed":"mesh-3"}}"#;
+        let text = r#"{"mesh":{"is":"mesh-2","since":5,"from":"mesh-1","was":{"proxy":"0 ab"},"failed":"mesh-3","altered":true}}"#;
         assert_eq!(PodRevisions::parse(text).unwrap().render(), text);
         for other in ["", "[]", r#"{"mesh":"mesh-1"}"#, r#"{"mesh":{}}"#, &" ".repeat(MAX_LENGTH + 1)] {
             assert_eq!(PodRevisions::parse(other), None, "{other:.20}");

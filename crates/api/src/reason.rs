@@ -255,6 +255,9 @@ reasons! {
     EndsNever "PL216" "The sidecar is left as it is, because the pod never ends by itself."
         cause "It is marked as a sidecar with mode Wrap, and the pod has restartPolicy Always."
         cure "Nothing to do; in a pod that ends, set restartPolicy to Never or OnFailure.";
+    ContainerReplaced "PL217" "A container that claimed to be injected was replaced."
+        cause "The pod was created with a container and the marks of an injected pod, but the container is not what the named revision of the set gives."
+        cure "Create the pod without the container; a copy of an older pod gets the revision that a new pod gets.";
 
     NegativeResult "PL301" "A computed amount is negative."
         cause "The expression gives less than zero for the pod's containers; the message shows the arithmetic."

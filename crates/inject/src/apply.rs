@@ -19,7 +19,7 @@ const VOLUMES: &[Step<'_>] = &[Step::Key("spec"), Step::Key("volumes")];
 /// Volumes of this name the API server adds for the token of the pod's account.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Where it mounts them.
-const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+pub(crate) const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What is to be said on a pod.
 pub(crate) struct Marks<'a> {
@@ -35,6 +35,18 @@ pub(crate) struct Marks<'a> {
     pub(crate) record: Option<String>,
     /// The revisions the pod has.
     pub(crate) revisions: String,
+}
+
+/// Takes out of a pod the containers that are replaced by what sets add.
+pub(crate) fn remove_forged(editor: &mut Editor, all: &[Additions<'_>], forged: &BTreeSet<&str>) {
+    for name in all.iter().flat_map(|additions| additions.replaced(forged)) {
+        for list in ["initContainers", "containers"] {
+            let place = [Step::Key("spec"), Step::Key(list)];
+            if let Some(at) = position(editor, &place, name) {
+                editor.remove(&[place[0], place[1], Step::At(at)]);
+            }
+        }
+    }
 }
 
 /// Puts what sets add into a pod. `annotations` are those that change, with their new values.

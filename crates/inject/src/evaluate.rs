@@ -1,6 +1,6 @@
 //! What one set would add to a pod, or why it cannot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pillion_api::{AnnotationPatch, NamedVolume, PatchPolicy, Placement, Reason, Sidecar, Template};
 use serde_json::{Map, Value, json};
@@ -26,6 +26,14 @@ pub(crate) struct Additions<'a> {
     pub(crate) annotations: BTreeMap<&'a str, String>,
     pub(crate) sizes: Vec<Size<'a>>,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl<'a> Additions<'a> {
+    /// Those of the containers to add in whose place another one is.
+    pub(crate) fn replaced(&self, forged: &BTreeSet<&str>) -> impl Iterator<Item = &'a str> {
+        let added = self.init_containers.iter().chain(&self.containers).filter(|addition| addition.container.is_some());
+        added.map(|addition| addition.name).filter(|name| forged.contains(name))
+    }
 }
 
 /// A container to add.

@@ -21,7 +21,7 @@ use marks::Marked;
 pub use marks::mentions_variable;
 use pillion_pod::{Editor, Step};
 pub use wrap::is_wrapped_sidecar;
-pub(crate) use wrap::unwrap;
+pub(crate) use wrap::{unwrap, unwrap_container};
 
 const CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("containers")];
 const INIT_CONTAINERS: &[Step<'_>] = &[Step::Key("spec"), Step::Key("initContainers")];

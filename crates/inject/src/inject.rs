@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pillion_api::{FailurePolicy, Meaning, PodRevision, PodRevisions, REVISIONS, Reason, SetMode, Template};
 use serde_json::Value;
 
-use crate::apply::{Marks, add, mark};
+use crate::apply::{Marks, add, mark, remove_forged};
+use crate::checked::Checked;
 use crate::claims::Claims;
 use crate::decision::{Decision, Ending, Outcome, Refusal, Verdict, Warning};
 use crate::evaluate::{Additions, Question, sidecars};
@@ -127,7 +128,7 @@ pub fn inject<'a>(
         let skip = |candidate| verdict(candidate, Outcome::Skipped, reason, message.clone());
         return unchanged(candidates.into_iter().map(skip).collect());
     }
-    let read = match Pod::read(pod) {
+    let mut read = match Pod::read(pod) {
         Ok(read) => read,
         Err(Unreadable(message)) => {
             let refuse = |candidate| {
@@ -142,11 +143,13 @@ pub fn inject<'a>(
         let skip = |candidate| verdict(candidate, Outcome::Skipped, Reason::MirrorPod, message);
         return unchanged(candidates.into_iter().map(skip).collect());
     }
+    let checked = Checked::of(&read, &candidates, installation.finish.is_some());
+    read.forget(&checked.forged);
     // Whether a set's sidecars can be ended, and whether they fit into the pod's own resources, is known when all sets have been
     // applied. A set whose sidecars cannot is not applied, and the others are asked again as if it had never matched.
     let mut failed = BTreeMap::new();
     loop {
-        let mut review = Review::new(&read, namespace, installation, &failed);
+        let mut review = Review::new(&read, &checked, namespace, installation, &failed);
         for candidate in &candidates {
             review.keep(*candidate);
         }
@@ -156,6 +159,7 @@ pub fn inject<'a>(
             return decision;
         }
         let mut editor = Editor::new(pod.clone());
+        remove_forged(&mut editor, &review.additions, &checked.forged);
         add(&mut editor, &read, &review.additions, &review.annotations);
         match review.finish(&mut editor, installation.finish) {
             Err(Failed { source: Source::Set(set), refusal }) => {
@@ -190,15 +194,22 @@ fn present<'v, 'a>(verdicts: &'v [Verdict<'a>]) -> impl Iterator<Item = &'v Verd
     verdicts.iter().filter(|verdict| verdict.outcome.is_present())
 }
 
-/// Which revisions the pod has. What was there before keeps the one it came with.
-fn revisions(verdicts: &[Verdict<'_>], sets: &BTreeSet<String>, mut earlier: PodRevisions) -> PodRevisions {
-    earlier.0.retain(|set, _| sets.contains(set));
-    for verdict in present(verdicts) {
-        if verdict.outcome == Outcome::Applied || !earlier.0.contains_key(verdict.set) {
-            earlier.0.insert(verdict.set.to_owned(), PodRevision::new(verdict.revision));
-        }
-    }
-    earlier
+/// Which revisions the pod has. Nothing but the name is taken from what the pod says itself, and of a set that nobody could check it
+/// counts for nothing.
+fn revisions(
+    verdicts: &[Verdict<'_>],
+    sets: &BTreeSet<String>,
+    earlier: PodRevisions,
+    checked: &Checked<'_>,
+) -> PodRevisions {
+    let earlier = earlier.0.into_iter().filter(|(set, _)| sets.contains(set));
+    let mut revisions: BTreeMap<String, PodRevision> =
+        earlier.map(|(set, revision)| (set, PodRevision::altered(revision.is))).collect();
+    let of_checked = checked.present.iter().filter(|(set, _)| sets.contains(**set));
+    revisions.extend(of_checked.map(|(set, present)| ((*set).to_owned(), present.revision())));
+    let added = present(verdicts).filter(|verdict| !checked.present.contains_key(verdict.set));
+    revisions.extend(added.map(|verdict| (verdict.set.to_owned(), PodRevision::new(verdict.revision))));
+    PodRevisions(revisions)
 }
 
 /// Why no set is asked about any pod of a namespace.
@@ -246,6 +257,7 @@ fn observes(candidate: Candidate<'_>, mode: SetMode) -> bool {
 /// One pod, and what the sets asked so far have decided about it.
 struct Review<'a, 'p> {
     pod: &'p Pod<'a>,
+    checked: &'p Checked<'a>,
     mode: SetMode,
     finishes: bool,
     /// Sets that cannot be applied beside the others, and why.
@@ -265,12 +277,14 @@ struct Review<'a, 'p> {
 impl<'a, 'p> Review<'a, 'p> {
     fn new(
         pod: &'p Pod<'a>,
+        checked: &'p Checked<'a>,
         namespace: &Namespace,
         installation: Installation<'_>,
         failed: &'p BTreeMap<&'a str, Refusal>,
     ) -> Self {
         Self {
             pod,
+            checked,
             mode: installation.mode,
             finishes: installation.finish.is_some(),
             failed,
@@ -353,7 +367,11 @@ impl<'a, 'p> Review<'a, 'p> {
                 Some(_) => {}
                 None => self.present.push(present),
             }
-            return verdict(candidate, Outcome::Kept, Reason::AlreadyInjected, "the pod has the sidecars of the set");
+            let message = match self.checked.present.get(set.name.as_str()) {
+                Some(present) if present.is_altered => "the pod has the sidecars of the set, with changes of others",
+                _ => "the pod has the sidecars of the set",
+            };
+            return verdict(candidate, Outcome::Kept, Reason::AlreadyInjected, message);
         }
         let evaluated = match failed {
             Some(refusal) => Err(refusal.clone()),
@@ -372,6 +390,11 @@ impl<'a, 'p> Review<'a, 'p> {
             (Outcome::Applied, Reason::Injected, "the selectors match".to_owned())
         };
         let (sizes, mut warnings) = (std::mem::take(&mut additions.sizes), std::mem::take(&mut additions.warnings));
+        warnings.extend(additions.replaced(&self.checked.forged).map(|name| {
+            let message =
+                format!("container {name} is not what revision {} gives, and is replaced", candidate.revision());
+            Warning { reason: Reason::ContainerReplaced, message }
+        }));
         if let Some(trouble) = candidate.trouble {
             let message = format!("the pod gets revision {}: {trouble}", candidate.revision());
             warnings.push(Warning { reason: Reason::LedgerUnavailable, message });
@@ -419,7 +442,7 @@ impl<'a, 'p> Review<'a, 'p> {
         }
         let earlier = annotations.get(REVISIONS).filter(|_| has_ours);
         let earlier = earlier.and_then(|text| PodRevisions::parse(text)).unwrap_or_default();
-        let revisions = revisions(verdicts, &sets, earlier).render();
+        let revisions = revisions(verdicts, &sets, earlier, self.checked).render();
         let templates = self.kept.values().flat_map(|template| sidecars(template));
         let kept: BTreeSet<&str> = templates.map(|sidecar| sidecar.name.as_str()).collect();
         let additions = self.additions.iter().flat_map(|it| it.init_containers.iter().chain(&it.containers));

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod checked;
 mod claims;
 pub mod coverage;
 mod decision;
@@ -25,9 +26,11 @@ mod finish;
 pub mod hot_update;
 mod impact;
 mod inject;
+mod likeness;
 pub mod marks;
 mod matching;
 mod namespace;
+mod plain_form;
 mod pod;
 mod pod_resources;
 pub mod pod_security;

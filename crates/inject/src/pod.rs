@@ -195,6 +195,12 @@ impl<'a> Pod<'a> {
         })
     }
 
+    /// Reads the pod as if containers of these names were not there.
+    pub(crate) fn forget(&mut self, names: &BTreeSet<&str>) {
+        self.containers.retain(|container| !names.contains(container.name));
+        self.init_containers.retain(|container| !names.contains(container.name));
+    }
+
     /// Every container of the pod, whoever put it there.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Container<'a>> {
         self.init_containers.iter().chain(&self.containers)

@@ -18,11 +18,24 @@ pub(crate) struct Built<'a> {
 }
 
 pub(crate) fn build<'a>(pod: &Pod<'a>, sidecar: &'a Sidecar) -> Result<Built<'a>, Refusal> {
-    let mut container = sidecar.container.clone();
+    let (mut container, warnings) = build_without_sizes(pod, sidecar);
     let sizes = match &sidecar.resources {
         Some(policy) => size(pod, sidecar, policy, &mut container)?,
         None => Vec::new(),
     };
+    Ok(Built { container: Value::Object(container), sizes, warnings })
+}
+
+/// The same with nothing from the pod.
+pub(crate) fn build_alone(sidecar: &Sidecar) -> Map<String, Value> {
+    let mut container = sidecar.container.clone();
+    container.insert("env".to_owned(), Value::Array(Environment::new(sidecar).values));
+    container
+}
+
+/// The same with the resources of the template.
+pub(crate) fn build_without_sizes(pod: &Pod<'_>, sidecar: &Sidecar) -> (Map<String, Value>, Vec<Warning>) {
+    let mut container = sidecar.container.clone();
     let mut environment = Environment::new(sidecar);
     environment.transfer(pod);
     let mut mounts = list(&container, "volumeMounts");
@@ -41,7 +54,7 @@ pub(crate) fn build<'a>(pod: &Pod<'a>, sidecar: &'a Sidecar) -> Result<Built<'a>
             container.insert(field.to_owned(), Value::Array(values));
         }
     }
-    Ok(Built { container: Value::Object(container), sizes, warnings: environment.warnings })
+    (container, environment.warnings)
 }
 
 fn list(container: &Map<String, Value>, field: &str) -> Vec<Value> {

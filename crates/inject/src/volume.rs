@@ -1,11 +1,8 @@
-//! Whether two volumes are the same, though the API server has read one of them: it fills in defaults, leaves out what is
-//! empty, and writes quantities in its own way.
+//! Whether two volumes are the same, though the API server has read one of them.
 
-use pillion_quantity::Quantity;
 use serde_json::{Map, Value, json};
 
-/// Fields that hold a quantity.
-const QUANTITIES: [&str; 3] = ["divisor", "sizeLimit", "storage"];
+use crate::plain_form::plain;
 
 /// Whether who has the one has the other.
 pub(crate) fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
@@ -15,49 +12,12 @@ pub(crate) fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> b
 /// A volume without what need not be said.
 fn bare(volume: &Map<String, Value>) -> Map<String, Value> {
     let given = volume.iter().filter(|(_, value)| !value.is_null());
-    let mut bare: Map<String, Value> = given.map(|(key, value)| (key.clone(), content(key, value))).collect();
+    let mut bare: Map<String, Value> = given.map(|(key, value)| (key.clone(), plain(key, value))).collect();
     if bare.keys().all(|key| key == "name") {
         // A volume of no kind is an empty folder.
         bare.insert("emptyDir".to_owned(), json!({}));
     }
     bare
-}
-
-fn content(key: &str, value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| (key.clone(), content(key, value)));
-            Value::Object(fields.filter(|(key, value)| !goes_without_saying(key, value)).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(|item| content(key, item)).collect()),
-        Value::String(_) | Value::Number(_) if QUANTITIES.contains(&key) => {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            text.parse::<Quantity>().map_or_else(|_| value.clone(), |amount| json!(amount.to_string()))
-        }
-        other => other.clone(),
-    }
-}
-
-fn goes_without_saying(key: &str, value: &Value) -> bool {
-    let is_empty = match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        _ => false,
-    };
-    is_empty || is_default(key, value)
-}
-
-fn is_default(key: &str, value: &Value) -> bool {
-    match key {
-        "apiVersion" => value == "v1",
-        "defaultMode" => value == 0o644,
-        "divisor" => value == "0",
-        "expirationSeconds" => value == 3600,
-        "volumeMode" => value == "Filesystem",
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ async fn wrong(bed: &Bed, accounts: [&str; 2], cases: &[Case]) -> Result<Vec<Str
 async fn ci_the_fences_refuse_and_allow_what_the_table_says() -> Result<()> {
     let bed = fenced("Separate").await?;
     assert_eq!(wrong(&bed, ["pillion-controller", "pillion-webhook"], &cases()).await?, Vec::<String>::new());
-    assert_eq!(cases().len(), 66);
+    assert_eq!(cases().len(), 69);
     bed.stop().await?;
     Ok(())
 }

@@ -46,6 +46,7 @@ mod rollout_scenarios_own_bed;
 mod rollout_strategies_own_bed;
 mod runtime_lease;
 mod runtime_watch_own_bed;
+mod safe_annotations_own_bed;
 mod safe_break_glass_own_bed;
 mod safe_bystanders_own_bed;
 mod safe_pod_resources;

@@ -84,7 +84,7 @@ pub(super) fn updated(from: &Value, to: &Value, mut pod: Value, since: Timestamp
         since: Some(since.as_second()),
         from: Some(revision(from)),
         was: [("proxy".to_owned(), format!("0 {:012}", 0))].into(),
-        failed: None,
+        ..PodRevision::default()
     };
     pod["metadata"]["annotations"][REVISIONS] = json!(PodRevisions([("mesh".to_owned(), record)].into()).render());
     pod["spec"]["initContainers"][0]["image"] = to["spec"]["initContainers"][0]["image"].clone();

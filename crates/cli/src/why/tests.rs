@@ -226,7 +226,7 @@ fn showing(reason: Reason) -> Scene {
             scene.sets.extend([set("agent", agent), set("other", other)]);
             scene
         }
-        Reason::LedgerUnavailable => {
+        Reason::LedgerUnavailable | Reason::ContainerReplaced => {
             Scene::of(plain(), record_of(&json!({"code": "PL201", "warnings": [reason.code()]})))
         }
         Reason::Missed => Scene::of(plain(), recorded(&json!({"v": 1, "sets": {}}))),

@@ -163,24 +163,28 @@ impl Plan {
 pub(crate) fn unwrap(pod: &mut Value) {
     let spec = &mut pod["spec"];
     for container in spec["containers"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        if !is_wrapped(container) {
-            continue;
-        }
-        if let Some(command) = command(container).map(<[Value]>::to_vec) {
-            container.insert("command".to_owned(), Value::Array(command));
-        }
-        let watched = items(container, "volumeMounts").any(|mount| text(mount, "name") == Some(TOKEN_VOLUME));
-        retain(container, "volumeMounts", |mount| mount["name"] != VOLUME && mount["name"] != TOKEN_VOLUME);
-        // It is the last one: the variable was added, and not one the container had.
-        let is_ours =
-            container.get("env").and_then(Value::as_array).and_then(|env| env.last()).is_some_and(is_pod_name);
-        if watched && is_ours {
-            retain(container, "env", |env| !is_pod_name(env));
-        }
+        unwrap_container(container);
     }
     let Some(spec) = spec.as_object_mut() else { return };
     retain(spec, "volumes", |volume| volume["name"] != VOLUME && volume["name"] != TOKEN_VOLUME);
     retain(spec, "initContainers", |it| it["name"] != NAME || it["args"] != json!(["cp", EXECUTABLE]));
+}
+
+/// Takes the agent out of a container that it runs.
+pub(crate) fn unwrap_container(container: &mut Map<String, Value>) {
+    if !is_wrapped(container) {
+        return;
+    }
+    if let Some(command) = command(container).map(<[Value]>::to_vec) {
+        container.insert("command".to_owned(), Value::Array(command));
+    }
+    let watched = items(container, "volumeMounts").any(|mount| text(mount, "name") == Some(TOKEN_VOLUME));
+    retain(container, "volumeMounts", |mount| mount["name"] != VOLUME && mount["name"] != TOKEN_VOLUME);
+    // It is the last one: the variable was added, and not one the container had.
+    let is_ours = container.get("env").and_then(Value::as_array).and_then(|env| env.last()).is_some_and(is_pod_name);
+    if watched && is_ours {
+        retain(container, "env", |env| !is_pod_name(env));
+    }
 }
 
 /// Keeps of a list what is to be kept; one that is empty then is gone.

@@ -15,6 +15,7 @@ mod defects;
 mod failure_policy;
 mod finish;
 mod finish_laws;
+mod forged;
 mod hot_update;
 mod impact;
 mod index;

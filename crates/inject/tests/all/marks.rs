@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pillion_api::Reason;
+use pillion_api::{Meaning, Reason};
 use pillion_inject::PodHead;
 use serde_json::{Value, json};
 
@@ -22,18 +22,23 @@ fn without(mut pod: Value, field: &str, key: &str) -> Value {
     pod
 }
 
+/// The change to a pod whose sidecars nobody could check, because their set does not match.
+fn unchecked(set: &Meaning) -> Value {
+    let value = format!(r#"{{"mesh":{{"is":"{}","altered":true}}}}"#, set.revision);
+    json!({"op": "replace", "path": "/metadata/annotations/pillion.dev~1revisions", "value": value})
+}
+
 #[test]
 fn a_copy_keeps_the_sidecars_it_came_with() {
     let copy = stored();
-    // The set has changed since: running sidecars are the business of a rollout, and so are those of copies.
-    let sets = [set("mesh", json!({"containers": [with("proxy", json!({"image": "registry.example/proxy:2"}))]}))];
+    let sets = [plain_set("mesh", "proxy")];
     let decision = ask(&copy, &sets);
     assert_eq!(verdicts(&decision), [("mesh", "keep", Reason::AlreadyInjected)]);
     assert_eq!(decision.verdicts[0].message, "the pod has the sidecars of the set");
     assert_eq!(decision.patch, []);
-    // Nothing stands behind it any more, and it is still ours.
+    // Nothing stands behind it any more, and it is still ours; but nobody can tell which revision it has.
     let decision = ask(&copy, &[]);
-    assert_eq!((verdicts(&decision), decision.patch), (vec![], vec![]));
+    assert_eq!((verdicts(&decision), patch(&decision)), (vec![], json!([unchecked(&sets[0])])));
 }
 
 #[test]
@@ -54,7 +59,8 @@ fn a_copy_that_lost_a_mark_gets_it_back() {
     // The label comes back though no set is asked: the pod is watched by it.
     let copy = without(stored(), "labels", "pillion.dev/injected");
     let path = "/metadata/labels/pillion.dev~1injected";
-    assert_eq!(patch(&ask(&copy, &[])), json!([{"op": "add", "path": path, "value": "true"}]));
+    let label = json!({"op": "add", "path": path, "value": "true"});
+    assert_eq!(patch(&ask(&copy, &[])), json!([unchecked(&sets[0]), label]));
 }
 
 #[test]
@@ -204,9 +210,9 @@ fn only_injected_containers_of_the_list_are_ours() {
     let mut copy = ask(&pod, &sets).pod.unwrap();
     copy["metadata"]["annotations"]["pillion.dev/containers"] = json!(" app, proxy,gone ,");
     let path = "/metadata/annotations/pillion.dev~1containers";
-    let expected = json!([{"op": "replace", "path": path, "value": "proxy"}]);
-    assert_eq!(patch(&ask(&copy, &sets)), expected);
-    assert_eq!(patch(&ask(&copy, &[])), expected);
+    let list = json!({"op": "replace", "path": path, "value": "proxy"});
+    assert_eq!(patch(&ask(&copy, &sets)), json!([list]));
+    assert_eq!(patch(&ask(&copy, &[])), json!([list, unchecked(&sets[0])]));
 }
 
 #[test]

@@ -184,7 +184,8 @@ fn a_pod_that_is_seen_again_keeps_what_was_said_the_first_time() {
     // Also when the set would say something else by now.
     let doubled = json!({"targetContainerMode": "sum", "resourceExpr": {"limits": {"cpu": "cpu*2"}}});
     let sets = [mesh(&doubled)];
-    assert_eq!(ask(&first, &sets).patch, []);
+    let again = ask(&first, &sets).pod.unwrap();
+    assert_eq!((text(&again), &again["spec"]), (expected, &first["spec"]));
     // A set that came later is added to it.
     let sets = [mesh(&doubled), plain_set("logs", "shipper")];
     let second = ask(&first, &sets).pod.unwrap();

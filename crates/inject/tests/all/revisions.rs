@@ -32,14 +32,17 @@ fn a_pod_that_is_seen_again_keeps_the_one_it_has() {
     let (pod, set) = (one_app(), plain_set("a", "proxy"));
     let choice = Choice::Revision { name: "a-5d8c", template: &set.template };
     let injected = asked(&pod, &set, choice).unwrap();
-    assert_eq!(asked(&injected, &set, Choice::Latest), None, "the containers are there, and of that revision");
+    assert_eq!(asked(&injected, &set, choice), None, "the containers are there, and of that revision");
+    // Where that revision is not stored, they are compared with the one that a new pod gets.
+    let newest = asked(&injected, &set, Choice::Latest).unwrap();
+    assert_eq!(revisions(&newest), &json!(format!(r#"{{"a":{{"is":"{}"}}}}"#, set.revision)));
     // So whoever chooses is told.
     let bytes = injected.to_string();
     assert_eq!(PodHead::parse(bytes.as_bytes()).unwrap().revisions().of("a").unwrap().is, "a-5d8c");
-    // Another set comes beside it, and one that does not match any more leaves its sidecars behind.
+    // Another set comes beside it, and one that does not match any more leaves its sidecars behind, which nobody has checked.
     let other = plain_set("b", "agent");
     let both = ask(&injected, std::slice::from_ref(&other)).pod.unwrap();
-    let expected = format!(r#"{{"a":{{"is":"a-5d8c"}},"b":{{"is":"{}"}}}}"#, other.revision);
+    let expected = format!(r#"{{"a":{{"is":"a-5d8c","altered":true}},"b":{{"is":"{}"}}}}"#, other.revision);
     assert_eq!(revisions(&both), &json!(expected));
 }
 

@@ -49,9 +49,11 @@ pub(super) fn way_back<'a>(fleet: &Fleet<'a>, member: &Member<'a>) -> Option<(&'
     Some((from, fleet.templates.get(from)?))
 }
 
-/// Only what we changed is to blame on the update: of pods that were updated in place, the containers that were changed.
+/// Only what we changed is to blame on the update: of pods that were updated in place, the containers that were changed. A pod with
+/// containers that somebody else has changed tells nothing about the revision.
 pub(super) fn is_unhealthy(fleet: &Fleet<'_>, places: &[Place], member: &Member<'_>) -> bool {
-    let is_updated = member.has_newest() && !member.is_unseen;
+    let is_altered = member.given.is_some_and(|given| given.altered);
+    let is_updated = member.has_newest() && !member.is_unseen && !is_altered;
     let (Some(given), Some(since)) = (member.given.filter(|_| is_updated), member.since) else { return false };
     let is_late = fleet.now.as_second() - since >= PATIENCE.as_secs();
     let is_bad = |name: &str, was: Option<&String>| {

@@ -123,7 +123,8 @@ impl<'a> Roster<'a> {
                 since: given.and_then(|given| given.since),
                 is_unseen: unseen.is_some(),
                 is_unhealthy: false,
-                is_restored: given.is_some_and(|given| given.failed.as_deref() == Some(&*fleet.set.revision)),
+                is_restored: given
+                    .is_some_and(|given| !given.altered && given.failed.as_deref() == Some(&*fleet.set.revision)),
                 swap,
                 need,
                 workload,

@@ -75,6 +75,7 @@ pub(super) fn update(
         from: came_from(member, to.0, &images).map(str::to_owned),
         was: marks(member, &images),
         failed: failed.map(str::to_owned),
+        altered: member.given.is_some_and(|given| given.altered),
     };
     let mut record = pod.revisions.clone();
     record.0.insert(fleet.set.name.clone(), entry);

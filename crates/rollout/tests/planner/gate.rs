@@ -1,6 +1,6 @@
 //! The health gate.
 
-use pillion_api::Reason;
+use pillion_api::{PodRevision, Reason};
 use pillion_plan::Action;
 use pillion_rollout::State;
 use serde_json::json;
@@ -76,6 +76,26 @@ fn what_is_not_ours_and_what_was_not_updated_by_us_is_not_to_blame() {
     let new = scene.create();
     scene.stuck(new, crash());
     assert_eq!(scene.planned(), [3, 2, 1]);
+}
+
+#[test]
+fn attack_a_pod_with_altered_containers_neither_closes_the_gate_nor_keeps_it_closed() {
+    let mut scene = scene(2, json!({"maxUnhealthy": "10%"}));
+    let newest = scene.set.revision.clone();
+    let change = |scene: &mut Scene, number: usize, change: &dyn Fn(&mut PodRevision)| {
+        let pod = &mut scene.pods[number];
+        change(pod.revisions.0.get_mut("mesh").unwrap());
+        pod.record = Some(pod.revisions.render().into());
+    };
+    assert_eq!(scene.planned(), NOBODY);
+    change(&mut scene, 0, &|revision| revision.altered = true);
+    assert_eq!((scene.planned().len(), scene.progress().gate.unhealthy), (15, 1));
+    change(&mut scene, 9, &|revision| revision.failed = Some(newest.clone()));
+    assert_eq!((scene.planned(), scene.progress().gate.restored), (NOBODY.to_vec(), 1));
+    change(&mut scene, 9, &|revision| revision.altered = true);
+    assert_eq!((scene.planned().len(), scene.progress().gate.restored), (15, 0));
+    scene.write();
+    assert!(scene.given(9).altered && !scene.given(10).altered, "an update in place changes only images");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::{Case, Request, SHOP, Who};
 
 /// All of them.
 pub(super) fn cases() -> Vec<Case> {
-    [to_the_controller(), to_everybody_else(), to_the_webhook()].into_iter().flatten().collect()
+    let all = [to_the_controller(), to_everybody_else(), to_the_list_of_openkruise(), to_the_webhook()];
+    all.into_iter().flatten().collect()
 }
 
 fn images(containers: &[(&str, &str)]) -> Value {
@@ -427,6 +428,22 @@ fn to_everybody_else() -> Vec<Case> {
         case("its status", Request::patch("listed/status", json!({"status": {"reason": "mine"}})), None),
         case("a resize", Request::patch("listed/resize", resources("containers", "app")), None),
         case("a deletion", Request::to_pods(Method::DELETE, "/pods/listed", true, json!({})), None),
+    ]
+}
+
+/// The list that `OpenKruise` keeps, too.
+fn to_the_list_of_openkruise() -> Vec<Case> {
+    let case = |what, path: &str, refusal| {
+        let body = json!({"metadata": {"annotations": {"kruise.io/sidecarset-injected-list": "other"}}});
+        Case { what, who: Who::Admin, request: Request::patch(path, body), refusal }
+    };
+    let ours = Some(
+        "pod shop/listed: annotation kruise.io/sidecarset-injected-list may be changed only by Pillion: leave it as it is, or delete the pod so that it is injected again",
+    );
+    vec![
+        case("OpenKruise's list, which Pillion wrote", "listed", ours),
+        case("OpenKruise's list, which Pillion wrote, by a write of the status", "listed/status", ours),
+        case("OpenKruise's list of a pod that it injected", "legacy", None),
     ]
 }
 
