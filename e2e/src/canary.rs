@@ -334,7 +334,7 @@ impl Canary {
         })
     }
 
-    /// What is wrong with these pods, if the proportion is not exact. So many more may be old as were not counted.
+    /// An error if the proportion of these pods is not exact. So many more may be old as were not counted.
     pub fn check_exact<'p>(&self, pods: impl IntoIterator<Item = &'p Pod> + Clone) -> Result<()> {
         let (old, new) = self.count(pods.clone())?;
         let uncounted = uncounted(pods);

@@ -38,7 +38,7 @@ pub struct PodRevision {
     /// A revision the pod was updated to, was not well with, and was brought back from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// Whether a container of the set was not exactly what the revision gives when the pod was created. Such a pod does not count
+    /// True if a container of the set was not exactly what the revision gives when the pod was created. Such a pod does not count
     /// for the health gate: whoever changed the container may have broken it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub altered: bool,

@@ -1,11 +1,11 @@
-//! What a pod that says it was injected before really has of the sets that match it.
+//! The sidecars that a pod really has, where it says that it was injected before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pillion_api::{PodRevision, Template};
 
 use crate::evaluate::{sidecars, used_volumes};
-use crate::inject::{Candidate, Choice};
+use crate::inject::Candidate;
 use crate::likeness::{Likeness, likeness};
 use crate::marks;
 use crate::pod::Pod;
@@ -24,7 +24,7 @@ pub(crate) struct Checked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PresentRevision<'a> {
     name: &'a str,
-    /// Whether another admission plugin, or the author of the pod, has changed a container or a volume.
+    /// True if another admission plugin, or the author of the pod, has changed a container or a volume.
     pub(crate) is_altered: bool,
 }
 
@@ -40,11 +40,7 @@ impl<'a> Checked<'a> {
         let mut checked = Self::default();
         let mut genuine: BTreeSet<&str> = BTreeSet::new();
         for candidate in candidates.iter().filter(|candidate| applied.contains(&candidate.set.name)) {
-            let template = match candidate.choice {
-                Choice::Latest => &candidate.set.template,
-                Choice::Revision { template, .. } => template,
-                Choice::Unavailable { .. } => continue,
-            };
+            let Ok(template) = candidate.template() else { continue };
             let mut is_altered = !has_volumes(pod, template);
             let mut is_present = false;
             for sidecar in sidecars(template) {

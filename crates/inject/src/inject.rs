@@ -69,6 +69,15 @@ impl<'a> Candidate<'a> {
             Choice::Revision { name, .. } | Choice::Unavailable { name, .. } => name,
         }
     }
+
+    /// The template of the revision, or the reason for which there is none.
+    pub(crate) fn template(&self) -> Result<&'a Template, Reason> {
+        match self.choice {
+            Choice::Latest => Ok(&self.set.template),
+            Choice::Revision { template, .. } => Ok(template),
+            Choice::Unavailable { reason, .. } => Err(reason),
+        }
+    }
 }
 
 /// What holds for all pods of an installation.
@@ -194,7 +203,7 @@ fn present<'v, 'a>(verdicts: &'v [Verdict<'a>]) -> impl Iterator<Item = &'v Verd
     verdicts.iter().filter(|verdict| verdict.outcome.is_present())
 }
 
-/// Which revisions the pod has. Nothing but the name is taken from what the pod says itself, and of a set that nobody could check it
+/// The revisions that the pod has. Nothing but the name is taken from what the pod says itself, and of a set that nobody could check it
 /// counts for nothing.
 fn revisions(
     verdicts: &[Verdict<'_>],
@@ -309,18 +318,14 @@ impl<'a, 'p> Review<'a, 'p> {
             let message = format!("the pod's annotation {} names the set", marks::SKIP);
             return Err(Box::new(verdict(candidate, Outcome::Skipped, Reason::OptedOut, message)));
         }
-        match candidate.choice {
-            Choice::Latest => Ok(&set.template),
-            Choice::Revision { template, .. } => Ok(template),
-            Choice::Unavailable { name, reason } => {
-                let why = match reason {
-                    Reason::RevisionOfAnotherSet => "belongs to another set",
-                    _ => "does not exist",
-                };
-                let refusal = Refusal::new(reason, format!("revision {name} {why}"));
-                Err(Box::new(not_applied(candidate, self.mode, refusal)))
-            }
-        }
+        candidate.template().map_err(|reason| {
+            let why = match reason {
+                Reason::RevisionOfAnotherSet => "belongs to another set",
+                _ => "does not exist",
+            };
+            let refusal = Refusal::new(reason, format!("revision {} {why}", candidate.revision()));
+            Box::new(not_applied(candidate, self.mode, refusal))
+        })
     }
 
     fn question(&self, candidate: Candidate<'a>, template: &'a Template) -> Question<'a, '_> {

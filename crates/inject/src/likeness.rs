@@ -1,8 +1,8 @@
-//! Whether a container of a pod that is being created is the one that a revision of a set gives.
+//! Comparison of a container of a pod that is being created with the one that a revision of a set gives.
 //!
-//! What a pod says of itself is not believed: its author may have written the variable and the annotations of an injected pod. What the
-//! revision gives is built again and compared. Sizes do not count, and neither does what the API server fills in. What
-//! other admission plugins may change (the registry of the image, variables, mounts, the security context) makes a container
+//! A pod is not believed: its author may have written the variable and the annotations of an injected pod. The container that the
+//! revision gives is built again and compared. Sizes do not count, and neither does what the API server fills in. A change that
+//! other admission plugins may make (the registry of the image, variables, mounts, the security context) makes a container
 //! an altered one: it is kept as it is, so that a review after theirs does not undo their work.
 
 use pillion_api::Sidecar;
@@ -16,13 +16,12 @@ use crate::sidecar::{build_alone, build_without_sizes};
 
 /// Fields that are not compared: sizes, and the policy that the admission plugin `AlwaysPullImages` sets.
 const NOT_COMPARED: [&str; 3] = ["resources", "resizePolicy", "imagePullPolicy"];
-/// Fields that other admission plugins may change as they like.
-const OF_OTHERS: [&str; 4] = ["env", "envFrom", "volumeMounts", "volumeDevices"];
-
+/// Fields that other admission plugins may change: the image and the security context within limits, the others as they like.
+const OF_OTHERS: [&str; 6] = ["image", "securityContext", "env", "envFrom", "volumeMounts", "volumeDevices"];
 /// Lists to which a sidecar may add what containers of the pod have.
 const FROM_THE_POD: [&str; 3] = ["env", "volumeMounts", "volumeDevices"];
 
-/// How like a container is to the one that a revision gives.
+/// The likeness of a container to the one that a revision gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Likeness {
     /// It is that one.
@@ -44,7 +43,7 @@ pub(crate) fn likeness(pod: &Pod<'_>, sidecar: &Sidecar, present: &Container<'_>
         }
     }
     let [given, present] = [build_alone(sidecar), present].map(|container| comparable(&container));
-    if fixed(&given) == fixed(&present)
+    if without(&given, &FROM_THE_POD) == without(&present, &FROM_THE_POD)
         && FROM_THE_POD.iter().all(|field| has_list(pod, sidecar, &given, &present, field))
     {
         return Likeness::Equal;
@@ -52,13 +51,12 @@ pub(crate) fn likeness(pod: &Pod<'_>, sidecar: &Sidecar, present: &Container<'_>
     let image = |container: &Map<String, Value>| text(container, "image").unwrap_or_default().to_owned();
     let is_altered = is_image_of(&image(&present), &image(&given))
         && includes(present.get("securityContext"), given.get("securityContext"))
-        && rest(&given) == rest(&present);
+        && without(&given, &OF_OTHERS) == without(&present, &OF_OTHERS);
     if is_altered { Likeness::Altered } else { Likeness::Different }
 }
 
-/// A container without what it may have from the pod.
-fn fixed(container: &Map<String, Value>) -> Map<String, Value> {
-    let fields = container.iter().filter(|(field, _)| !FROM_THE_POD.contains(&field.as_str()));
+fn without(container: &Map<String, Value>, left_out: &[&str]) -> Map<String, Value> {
+    let fields = container.iter().filter(|(field, _)| !left_out.contains(&field.as_str()));
     fields.map(|(field, value)| (field.clone(), value.clone())).collect()
 }
 
@@ -112,8 +110,7 @@ fn list<'c>(container: &'c Map<String, Value>, field: &str) -> impl Iterator<Ite
 }
 
 fn comparable(container: &Map<String, Value>) -> Map<String, Value> {
-    let mut compared = container.clone();
-    compared.retain(|field, _| !NOT_COMPARED.contains(&field.as_str()));
+    let mut compared = without(container, &NOT_COMPARED);
     if let Some(Value::Array(mounts)) = compared.get_mut("volumeMounts") {
         mounts.retain(|mount| mount["mountPath"] != TOKEN_PATH);
     }
@@ -121,12 +118,6 @@ fn comparable(container: &Map<String, Value>) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
-}
-
-/// What no other admission plugin has a reason to change.
-fn rest(container: &Map<String, Value>) -> Map<String, Value> {
-    let is_meant = |field: &str| field != "image" && field != "securityContext" && !OF_OTHERS.contains(&field);
-    container.iter().filter(|(field, _)| is_meant(field)).map(|(field, value)| (field.clone(), value.clone())).collect()
 }
 
 /// Returns true if everything that is given is there.

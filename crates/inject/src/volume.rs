@@ -1,4 +1,4 @@
-//! Whether two volumes are the same, though the API server has read one of them.
+//! Comparison of two volumes of which the API server has read one.
 
 use serde_json::{Map, Value, json};
 

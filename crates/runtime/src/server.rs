@@ -45,6 +45,7 @@ mod metrics;
 mod tests;
 
 pub use apart::serve_apart;
+pub use bodies::LARGE_BODY;
 pub use connections::Peer;
 pub use deadline::Deadline;
 pub use entrance::{Entrance, Entry};

@@ -1,4 +1,4 @@
-//! What a pod says of itself when it is created is not believed, and the work of other admission plugins is not undone.
+//! A pod is not believed when it is created, and the work of other admission plugins is not undone.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn forged(name: &str, image: &str, entry: &Value) -> Result<Pod> {
     Ok(serde_json::from_value(pod)?)
 }
 
-/// What comes of a pod that is only tried, when it is as it should be.
+/// The result of a dry run that creates a pod, as soon as it is as it should be.
 async fn until_tried<T>(what: &str, api: &Api<Pod>, wanted: impl Fn(&Pod) -> Option<T>) -> Result<T> {
     let pod: Pod = serde_json::from_value(pod("tried", "mesh"))?;
     let parameters = PostParams { dry_run: true, ..PostParams::default() };

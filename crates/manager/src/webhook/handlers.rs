@@ -19,7 +19,7 @@ use http::header::CONTENT_TYPE;
 use pillion_api::SetMode;
 use pillion_inject::Installation;
 use pillion_runtime::background;
-use pillion_runtime::server::{Deadline, Peer};
+use pillion_runtime::server::{Deadline, LARGE_BODY, Peer};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
@@ -38,8 +38,6 @@ use crate::{chance, names};
 
 /// A review that takes this much memory takes milliseconds. Pods of people take a tenth of it.
 const LARGE: usize = 4 << 20;
-/// A body of this length is a large one, whatever is in it.
-const LONG: usize = 256 << 10;
 /// Bytes that all smaller reviews may take together, of the 256 MiB that the chart gives.
 const ROOM: usize = 32 << 20;
 /// Bytes that a large review may take. Large pods go one after the other, and so do sets.
@@ -106,8 +104,8 @@ async fn review_pod(
 ) -> HttpResponse {
     let began = Instant::now();
     let call = Call { deadline, peer };
-    // The estimate reads the whole body.
-    let needed = if body.len() < LONG { memory_needed(&body) } else { Ok(LARGE) };
+    // The estimate reads the whole body, so a large one is a large review, whatever is in it.
+    let needed = if body.len() < LARGE_BODY { memory_needed(&body) } else { Ok(LARGE) };
     let answered = match needed {
         Ok(needed @ 0..LARGE) => handlers.small_pod(&body, needed, call).await,
         Ok(_) => {

@@ -5,7 +5,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::Limits;
 
 /// A body of more bytes is large. Pods of people are a tenth of it.
-const LARGE: usize = 256 << 10;
+pub const LARGE_BODY: usize = 256 << 10;
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
@@ -29,7 +29,7 @@ impl Bodies {
 
     /// Waits until a body of so many bytes has room. The room is free again when the permit is dropped.
     pub(super) async fn reserve(&self, bytes: usize) -> SemaphorePermit<'_> {
-        let pool = if bytes > LARGE { &self.large } else { &self.small };
+        let pool = if bytes > LARGE_BODY { &self.large } else { &self.small };
         let permits = bytes.div_ceil(UNIT).min(pool.all);
         let permits = u32::try_from(permits).unwrap_or(u32::MAX);
         pool.permits.acquire_many(permits).await.expect("nobody closes it")
@@ -54,15 +54,15 @@ mod tests {
         let limits = Limits { small_bodies: 512 << 10, large_bodies: 1 << 20, ..Limits::default() };
         let bodies = Bodies::new(&limits);
         let reserve = |bytes| bodies.reserve(bytes).now_or_never();
-        let small = [reserve(LARGE), reserve(LARGE)];
+        let small = [reserve(LARGE_BODY), reserve(LARGE_BODY)];
         assert!(small.iter().all(Option::is_some) && reserve(1).is_none());
         // An empty body needs no room, and one that is larger than all room takes all of it.
         assert!(reserve(0).is_some());
         let large = reserve(8 << 20);
-        assert!(large.is_some() && reserve(LARGE + 1).is_none());
+        assert!(large.is_some() && reserve(LARGE_BODY + 1).is_none());
         drop(small);
         assert!(reserve(1).is_some());
         drop(large);
-        assert!(reserve(LARGE + 1).is_some());
+        assert!(reserve(LARGE_BODY + 1).is_some());
     }
 }
